@@ -16,7 +16,7 @@ from headway.reproduce.rax.first import jain
 from headway.reproduce.rax.link import (
     ENOUGH_MBPS,
     converged_s,
-    half,
+    half_run,
     held_from_s,
     last_half,
     means,
@@ -39,8 +39,8 @@ def main(folder: Path) -> None:
             runs.setdefault((run["scenario"], run["scheme"]), []).append(run)
     print("code:", ", ".join(sorted({run["code_version"] for some in runs.values() for run in some})))
     lives = {n: runs[f"rax-{n}", "rax:alpha=4:restart=600s"] for n in (1, 2)}
-    one, two = ([half(run, 0) for run in lives[n]] for n in (1, 2))
-    again, both = ([half(run, 1) for run in lives[n]] for n in (1, 2))
+    one, two = ([half_run(run, 0) for run in lives[n]] for n in (1, 2))
+    again, both = ([half_run(run, 1) for run in lives[n]] for n in (1, 2))
     print("One sender, alpha 4, from random weights:")
     say("  converged, s", one, converged_s)
     say("  stable, s", one, held_from_s)
@@ -69,7 +69,7 @@ def main(folder: Path) -> None:
     for (scenario, scheme), some in sorted(runs.items()):
         if scheme.startswith("rax:"):
             trips = sum(run["guard_trips"] > 0 for run in some)
-            parts = [half(run, k) for run in some for k in (0, 1)] if "restart=600s" in scheme else some
+            parts = [half_run(run, k) for run in some for k in (0, 1)] if "restart=600s" in scheme else some
             ends = sum(means(run["series"]["throughput_mbps"])[-1] < ENDS_WELL_MBPS for run in parts)
             of = f"{scenario}, {scheme}, {some[0]['seconds']:g} s"
             print(f"  {of}: {trips} of {len(some)} runs; {ends} of {len(parts)} flows")

@@ -152,7 +152,7 @@ def test_a_picture_is_written_and_shown(kept, tmp_path):
     assert kept.plot(title="Two links").svg == picture.svg, "however often this process draws"
     assert picture.svg.startswith("<svg")
     assert "Two links" in picture.svg
-    with pytest.raises(headway.Error, match=r"p\.pdf: a picture is \.svg or \.png"):
+    with pytest.raises(headway.Error, match=r"p\.pdf: not a picture; give a name that ends in \.svg or \.png"):
         picture.save(tmp_path / "p.pdf")
 
 

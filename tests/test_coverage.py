@@ -8,7 +8,7 @@ from headway._native import Scenario
 from headway.reproduce.claim import Verdict, judge
 from headway.reproduce.lab import Lab, Settings
 from headway.reproduce.measured import Measured, mean_of, over_recordings
-from headway.reproduce.owl.contenders import RULE_ALONE, beside_rule
+from headway.reproduce.owl.contenders import RULE_ALONE, with_rule
 from headway.stats import (
     block_of_known,
     mean_interval,
@@ -490,7 +490,7 @@ def verdicts_beside_the_rule(ours, rule):
 
     counts = dict.fromkeys(Verdict, 0)
     for _ in range(TRIALS):
-        (claim,) = beside_rule(claims_of, "owl", has_rule=True)
+        (claim,) = with_rule(claims_of, "owl", has_rule=True)
         counts[claim.verdict] += 1
     return {verdict: count / TRIALS for verdict, count in counts.items()}
 

@@ -165,7 +165,7 @@ def test_the_same_seed_distils_the_same_model(tmp_path):
     assert training["teacher"] == load("aurora-v2").id
     assert training["seeds"] == [4]
     assert all(name.startswith("aurora-training-wide") for name in training["scenarios"])
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         small(tmp_path / "one")
     with pytest.raises(UsageError, match="an int8 network has no ONNX graph"):
         export(made)
@@ -176,7 +176,7 @@ def test_wrong_usage_gives_a_one_line_error(capsys, tmp_path):
         (["distill", "owl-v1"], "no multilayer perceptron with one continuous action"),
         (["distill", "aurorra"], "no such model"),
         (["distill", "aurora", "--to", "int16"], "nearest is int8"),
-        (["distill", "aurora", "--out", str(tmp_path)], "is there already"),
+        (["distill", "aurora", "--out", str(tmp_path)], "exists already"),
     ]:
         assert headway(arguments) == 2
         error = capsys.readouterr().err

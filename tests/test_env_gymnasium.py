@@ -122,9 +122,9 @@ def test_modes_can_be_named_by_value_and_others_are_refused_in_one_line():
     assert make_vec("aurora-v1", 1, autoreset_mode="NextStep").metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
     with pytest.raises(UsageError, match="'never' is unknown, must be one of NextStep, SameStep, Disabled"):
         make_vec("aurora-v1", 1, autoreset_mode="never")
-    with pytest.raises(UsageError, match="'ansi' is not there; take human or rgb_array"):
+    with pytest.raises(UsageError, match="'ansi' is unknown; take human or rgb_array"):
         HeadwayEnv(EnvConfig.named("aurora-v1"), render_mode="ansi")
-    with pytest.raises(UsageError, match="'human' is not there; take rgb_array"):
+    with pytest.raises(UsageError, match="'human' is unknown; take rgb_array"):
         make_vec("aurora-v1", 1, render_mode="human")
 
 

@@ -152,7 +152,7 @@ def test_a_file_in_place_of_a_folder_is_named(tmp_path):
     (tmp_path / "link").symlink_to("nowhere/else")
     (tmp_path / "file").write_text("mine")
     for name, what in (("link", "a link that leads nowhere"), ("file", "a file"), ("file/in", "a file")):
-        with pytest.raises(UsageError, match=f"{what} is in the way; give a folder"):
+        with pytest.raises(UsageError, match=f"{what} exists and is not a folder; give a folder"):
             make_folder(tmp_path / name, "--out")
     assert (tmp_path / "file").read_text() == "mine"
 

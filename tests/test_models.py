@@ -292,7 +292,7 @@ def test_results_name_the_model_that_decided(run, tmp_path):
     [
         (("models", "show", "auroar-v1"), ["auroar-v1", "no such model"]),
         (("models", "check", "nowhere"), ["nowhere", "no such model, nor folder"]),
-        (("models", "export", FOLDER, "--onnx", "nowhere/x.onnx"), ["nowhere/x.onnx", "folder that is there"]),
+        (("models", "export", FOLDER, "--onnx", "nowhere/x.onnx"), ["nowhere/x.onnx", "existing folder"]),
         (("models", "import", "--onnx", "x.onnx", "--card", "nowhere.toml", "--out", "o"), ["nowhere.toml"]),
         (("bench", "--schemes", "learned", "--scenario", "pantheon-default"), ["learned:model=..."]),
         (
@@ -330,7 +330,7 @@ def test_an_exported_graph_does_not_overwrite_its_model(run, tmp_path, name):
     done = run("models", "export", folder, "--onnx", folder / name)
     assert (done.returncode, done.stdout) == (2, "")
     target = folder / name
-    assert done.stderr == f"headway: --onnx {target}: is read for it, and would be lost; give another file\n"
+    assert done.stderr == f"headway: --onnx {target}: is an input too, and would be lost; give another file\n"
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 

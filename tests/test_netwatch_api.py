@@ -125,7 +125,7 @@ def test_tokens_are_private_and_checked(tmp_path):
     token, other = new("one", path), new("other", path)
     assert token not in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(UsageError, match="there is a token 'one'"):
+    with pytest.raises(UsageError, match="has a token 'one' already"):
         new("one", path)
     tokens = Tokens(path)
     application = app(tokens=tokens)
@@ -149,13 +149,13 @@ def test_tokens_are_private_and_checked(tmp_path):
 
 def test_an_invalid_file_of_tokens_is_refused(tmp_path):
     path = tmp_path / "tokens"
-    for text, why in (("# none\n", "no token in it"), ("one abc\n", "line 1: not a name and a SHA-256")):
+    for text, why in (("# none\n", "has no token"), ("one abc\n", "line 1: not a name and a SHA-256")):
         path.write_text(text)
         with pytest.raises(UsageError, match=why):
             Tokens(path)
     path.write_text(f"one {'0' * 64}\n")
     path.chmod(0o666)
-    with pytest.raises(UsageError, match="others may write it"):
+    with pytest.raises(UsageError, match="other users may write it"):
         Tokens(path)
 
 
@@ -261,10 +261,10 @@ def test_a_token_is_not_sent_unencrypted_beyond_loopback():
     with pytest.raises(UsageError, match="write https://"):
         Client("http://192.0.2.1:8633", token="secret")
     for secret in ("my\nsecret", "my secret", "m\u00fc"):
-        with pytest.raises(UsageError, match=r"^this is no token: a token is of visible ASCII"):
+        with pytest.raises(UsageError, match=r"^not a token: a token has visible ASCII"):
             Client(token=secret)
     for url in ("ftp://x", "127.0.0.1:8633", "http://h:x", "http://h/path", "http://[::1:8633", "http://a..b"):
-        with pytest.raises(UsageError, match="not where a netwatch is"):
+        with pytest.raises(UsageError, match="not the address of a netwatch"):
             Client(url)
 
 
@@ -301,7 +301,10 @@ def test_the_program_serves_a_simulation_and_ends_cleanly(run):
         (("--simulate", "owl-nsfnet"), "owl-nsfnet"),
         (("--simulate", "pantheon-default"), "none of the scenario's flows crosses a switch"),
         (("--simulate", "owl-nsfnet:known=4", "--scheme", "x"), "x"),
-        (("--simulate", "owl-nsfnet:known=4", "--bind", "0.0.0.0:1"), "beyond loopback it takes TLS and tokens"),
+        (
+            ("--simulate", "owl-nsfnet:known=4", "--bind", "0.0.0.0:1"),
+            "beyond loopback TLS and tokens are required",
+        ),
         (("--simulate", "owl-nsfnet:known=4", "--period", "1ms"), "--period 0.001s: must be from 50ms"),
         (("--simulate", "owl-nsfnet:known=4", "--stale-after", "1ms"), "--stale-after 0.001s: shorter"),
         (("--simulate", "owl-nsfnet:known=4", "--tokens", "none"), "none: No such file"),

@@ -53,7 +53,7 @@ def test_another_service_is_not_taken_for_netwatch(body):
     with service(json.dumps(body).encode()) as url:
         client = Client(url)
         for ask in (client.health, client.paths, lambda: client.path("x"), client.switches, client.links):
-            with pytest.raises(RunError, match="it is no netwatch"):
+            with pytest.raises(RunError, match="it is not a netwatch"):
                 ask()
 
 

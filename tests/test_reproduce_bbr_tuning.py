@@ -386,7 +386,7 @@ def test_a_silent_program_is_given_up(monkeypatch, tmp_path):
     quiet = chain.Chain.__new__(chain.Chain)
     quiet._folder, quiet._running, quiet._before = tmp_path, [], None
     assert quiet._start([sys.executable, "-c", "import sys; sys.stdin.read()"]) == ""
-    assert quiet._complaint() == "it ended, or hangs, without a word"
+    assert quiet._complaint() == "it ended, or hangs, without a message"
     quiet.close()
 
 

@@ -210,7 +210,7 @@ def test_the_seven_networks_together():
     assert top.note == (
         "the best, by the same rule: 6 of 7; the best, or not significantly different from the best: 6 of 7"
     )
-    table = {row[0]: row for row in whole.tables["Table 10 beside ours"]}
+    table = {row[0]: row for row in whole.tables["Table 10 compared with ours"]}
     assert table["Default Pantheon"][1:3] == ["I", "I"]
     assert set(table["Walking Movement"][2].split()) >= {"F", "K", "L"}
     again = whole.tables["How many of Table 10's groups are found again"]

@@ -75,7 +75,7 @@ def test_closeness_of_rewards_near_0_is_relative_to_their_throughput_term():
 
     found = found_of(values)
     assert found.mean("A", reward).mean == pytest.approx(0.0)
-    assert [found._beside(name, "A", REWARD, 0.05) for name in "BCD"] == [AMONG, NOT, NOT]
+    assert [found._compared(name, "A", REWARD, 0.05) for name in "BCD"] == [AMONG, NOT, NOT]
 
 
 def test_each_training_is_one_sample():

@@ -18,7 +18,7 @@ from headway.reproduce.rax.link import (
     RUNS,
     converged_s,
     drawn,
-    half,
+    half_run,
     held_from_s,
     last_half,
     means,
@@ -270,7 +270,7 @@ def test_a_quick_look_has_two_short_runs():
 def test_halves_of_a_run_can_be_judged_as_runs():
     flows = [([1.0, 2.0, 3.0, 4.0], [0.0] * 4), ([2.0] * 4, [0.5] * 4)]
     run = a_run(0, [3.0, 4.0, 5.0, 6.0], [0.0, 0.5, 0.1, 0.1], flows)
-    first, again = half(run, 0), half(run, 1)
+    first, again = half_run(run, 0), half_run(run, 1)
     assert (first["seconds"], first["throughput_mbps"], again["throughput_mbps"]) == (2.0, 3.5, 5.5)
     assert (first["series"]["time_s"], again["series"]["time_s"]) == ([0.0, 1.0], [0.0, 1.0])
     assert [flow["series"]["throughput_mbps"] for flow in again["flows"]] == [[3.0, 4.0], [2.0, 2.0]]

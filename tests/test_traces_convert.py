@@ -175,11 +175,11 @@ def test_every_set_of_the_manual_has_a_recipe():
     ("options", "says"),
     [
         (["--time-column", "a"], "belong together"),
-        (["--time-column", "a", "--rate-column", "c"], "a.csv:1: no column 'c'; there are a, b"),
-        (["--time-column", "1", "--rate-column", "3"], "a.csv:1: no column '3'; there are a, b"),
+        (["--time-column", "a", "--rate-column", "c"], "a.csv:1: no column 'c'; columns are a, b"),
+        (["--time-column", "1", "--rate-column", "3"], "a.csv:1: no column '3'; columns are a, b"),
         (["--time-column", "a", "--rate-column", "b", "--unit", "Mbps"], "write Gbit/s, Mbit/s, kbit/s, bit/s"),
         (["--time-unit", "day"], "write s, ms, us, ns, min, h"),
-        (["--unit", "kbit/s"], "a.csv:1: 'a,b': the first line is to be time_s,rate_mbps"),
+        (["--unit", "kbit/s"], "a.csv:1: 'a,b': the first line should be time_s,rate_mbps"),
     ],
 )
 def test_missing_columns_are_named(run, tmp_path, options, says):
@@ -194,7 +194,7 @@ def test_a_pause_between_measurements_gives_a_warning(run, tmp_path):
     (tmp_path / "a.log").write_text("0 1\n1 1\n2 1\n3602 1\n3603 1\n")
     done = run("traces", "convert", "a.log", "a.down", cwd=tmp_path)
     assert done.returncode == 0
-    assert "a.log: one rate holds for 3600 s, as no row follows" in done.stderr
+    assert "a.log: one rate holds for 3600 s, because no row follows" in done.stderr
 
 
 @pytest.mark.parametrize("head", ["", "time,cell,mbps\n", "1,2,3 Mbit/s\n"])

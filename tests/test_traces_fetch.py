@@ -28,9 +28,9 @@ def test_fetch_copies_checks_and_skips(tmp_path):
     # Existing files stay, and missing ones are fetched. A user's file with such a name is not
     # overwritten.
     (target / "a.up").unlink()
-    assert list(fetch(TOY, target, source)) == ["a.down: there already", "a.up: 0.0 MB"]
+    assert list(fetch(TOY, target, source)) == ["a.down: already there", "a.up: 0.0 MB"]
     (target / "a.up").write_bytes(b"mine")
-    with pytest.raises(UsageError, match=r"a\.up: another file than the published one; move it away"):
+    with pytest.raises(UsageError, match=r"a\.up: differs from the published file; move it away"):
         list(fetch(TOY, target, source))
     assert (target / "a.up").read_bytes() == b"mine"
     (target / "a.up").write_bytes(CONTENTS["a.up"])
@@ -54,7 +54,7 @@ def test_a_second_fetch_into_the_same_folder_is_refused(tmp_path):
     with pytest.raises(UsageError, match=rf"^--to {tmp_path}/target: another headway command is at work there; "):
         list(fetch(TOY, tmp_path / "target", source))
     assert len(list(first)) == 1
-    assert list(fetch(TOY, tmp_path / "target", source)) == ["a.down: there already", "a.up: there already"]
+    assert list(fetch(TOY, tmp_path / "target", source)) == ["a.down: already there", "a.up: already there"]
 
 
 def test_fetch_from_an_incomplete_copy_lists_missing_files(tmp_path):

@@ -134,7 +134,7 @@ def test_a_picture_has_a_bounded_number_of_points(drawing_run, tmp_path):
     (tmp_path / "long.down").write_text("1\n400000000\n")
     done = drawing_run("traces", "plot", "long.down", "--out", "-", "--interval", "1ms", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "--interval 1ms: is too short for a picture; rates are drawn as means over 100 s" in done.stderr
+    assert "--interval 1ms: too short for a picture; rates are drawn as means over 100 s" in done.stderr
     assert done.stdout.count("L") < 5 * MOST_DRAWN
     (tmp_path / "short.down").write_text("1\n4000\n")
     done = drawing_run("traces", "plot", "short.down", "--out", "-", "--interval", "1ms", cwd=tmp_path)
@@ -372,14 +372,18 @@ def test_an_error_about_the_copy_of_a_pipe_names_the_pipe(tmp_path):
         pytest.param("time_s,rate_mbps\n0,1\n1,nan\n", ":3: 'nan' is no number", id="NaN"),
         pytest.param("time_s,rate_mbps\n0,1\n1,\n2,1\n", ":3: '' is no number", id="a hole"),
         pytest.param("time_s,rate_mbps\n0,1\n1,-1\n", ":3: -1 Mbit/s; a rate is between", id="a negative rate"),
-        pytest.param("time_s,rate_mbps\n0,1\n-1,1\n", ":3: time -1 .*are to grow", id="a falling time"),
+        pytest.param("time_s,rate_mbps\n0,1\n-1,1\n", ":3: time -1 .*must grow", id="a falling time"),
         pytest.param("time_s,rate_mbps\n2,1\n0,1\n1,1\n", ":3: .*sort the rows", id="out of order"),
         pytest.param(TABLE + TABLE, ":6: .*names of columns again", id="two files, one after the other"),
         pytest.param("time_s,rate_mbps\n0,1\n", "at least two rows", id="a single row"),
-        pytest.param("time_s,rate_mbps\n0,12 Mbit/s\n", ":2: .*say the unit by --unit", id="units in values"),
-        pytest.param("time,speed\n0,1\n1,1\n", ":1: .*may end in their units", id="a header without units"),
+        pytest.param("time_s,rate_mbps\n0,12 Mbit/s\n", ":2: .*give --unit", id="units in values"),
         pytest.param(
-            "rate_mbps,time_s\n1,0\n1,1\n", ":1: .*first line is to be time_s,rate_mbps", id="turned round"
+            "time,speed\n0,1\n1,1\n",
+            ":1: .*give names of columns that end in their units",
+            id="a header without units",
+        ),
+        pytest.param(
+            "rate_mbps,time_s\n1,0\n1,1\n", ":1: .*first line should be time_s,rate_mbps", id="turned round"
         ),
         pytest.param("time_s,rate_mbps\n0,1\n99999999,1\n", "over 49 days", id="for years"),
     ],

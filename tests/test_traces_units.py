@@ -23,7 +23,7 @@ from rate_tables import rates, told, why_not
 )
 def test_a_guessed_unit_of_time_is_reported_in_one_line(tmp_path, text, seconds, unit):
     (said,) = told(tmp_path, text)
-    assert f"a.log: times are read as {unit}; if they are not, say so by --time-unit" in said
+    assert f"a.log: times are read as {unit}; if they are not, give --time-unit" in said
     assert Trace.load(tmp_path / "a.down", "whole").seconds == pytest.approx(seconds)
     short = {"seconds": "s", "milliseconds": "ms", "microseconds": "us"}[unit]
     assert told(tmp_path, text, time_unit=short) == []
@@ -68,7 +68,7 @@ def test_an_ambiguous_unit_of_time_is_refused_until_it_is_given(tmp_path, text, 
     (tmp_path / "a.log").write_text(text)
     said = why_not(tmp_path / "a.log")
     assert may_be in said
-    assert "say which it is: `--time-unit" in said
+    assert "give `--time-unit" in said
 
 
 @pytest.mark.parametrize(("unit", "seconds"), [("s", 60), ("ms", 0.06)])
@@ -105,7 +105,7 @@ def test_a_guess_gives_a_warning_that_an_option_silences(run, tmp_path):
 @pytest.mark.parametrize("name", ["RATE_KBPS", "rate (KBPS)", "kbits", "MB", "MiB/s", "mbps (mean)", "ratekBps"])
 def test_an_unclear_unit_of_rates_has_to_be_given(tmp_path, name):
     (tmp_path / "a.csv").write_text(f"time_s,{name}\n0,4000\n1,2000\n")
-    assert f"a.csv:1: the unit of '{name}' is not clear; say it by --unit" in why_not(tmp_path / "a.csv")
+    assert f"a.csv:1: the unit of '{name}' is not clear; give --unit" in why_not(tmp_path / "a.csv")
     assert read_table(tmp_path / "a.csv", Columns(unit="kB/s")).rates_mbps == [32, 16]
 
 
@@ -128,13 +128,11 @@ def test_the_name_of_a_column_gives_the_unit_of_times(tmp_path, name, seconds):
 
 def test_an_unclear_unit_of_times_has_to_be_given(tmp_path):
     (tmp_path / "a.csv").write_text("ms since start,mbps\n0,12\n20,6\n")
-    assert "a.csv:1: the unit of 'ms since start' is not clear; say it by --time-unit" in why_not(
-        tmp_path / "a.csv"
-    )
+    assert "a.csv:1: the unit of 'ms since start' is not clear; give --time-unit" in why_not(tmp_path / "a.csv")
 
 
-TIMES = "times are read as seconds; if they are not, say so by --time-unit"
-RATES = "rates are read as Mbit/s; if they are not, say so by --unit"
+TIMES = "times are read as seconds; if they are not, give --time-unit"
+RATES = "rates are read as Mbit/s; if they are not, give --unit"
 
 
 @pytest.mark.parametrize(
@@ -165,8 +163,8 @@ def test_names_without_units_choose_the_column_and_the_guessed_unit_is_reported(
 def test_unknown_column_names_are_refused(tmp_path, head):
     (tmp_path / "a.csv").write_text(f"{head}\n" + "0,12,3\n1,6,3\n")
     said = why_not(tmp_path / "a.csv")
-    assert f"'{head}': the first line is to be time_s,rate_mbps" in said
-    assert "say what is meant by --time-column, --rate-column, --time-unit and --unit" in said
+    assert f"'{head}': the first line should be time_s,rate_mbps" in said
+    assert "or --time-column, --rate-column, --time-unit and --unit" in said
 
 
 def test_dates_are_times_whose_unit_is_known(tmp_path):
@@ -176,11 +174,11 @@ def test_dates_are_times_whose_unit_is_known(tmp_path):
 
 def test_an_ambiguous_time_is_refused_in_a_named_column_too(tmp_path):
     (tmp_path / "a.csv").write_text("Time,Throughput (Mbps)\n0,12\n20,6\n40,12\n")
-    assert "may be seconds or milliseconds; say which it is: `--time-unit s`" in why_not(tmp_path / "a.csv")
+    assert "may be seconds or milliseconds; give `--time-unit s`" in why_not(tmp_path / "a.csv")
 
 
 def test_implausible_rates_in_mbits_give_a_warning(tmp_path):
     (said,) = told(tmp_path, "0.0 4000\n1.0 2000\n2.0 3000\n")
-    assert "a.log: rates are read as Mbit/s, their median is 3000; if they are not, say so by --unit" in said
+    assert "a.log: rates are read as Mbit/s, their median is 3000; if they are not, give --unit" in said
     assert told(tmp_path, "0.0 4000\n1.0 2000\n2.0 3000\n", unit="kbit/s") == []
     assert rates(tmp_path / "a.down") == pytest.approx([4, 2, 3], abs=0.02)

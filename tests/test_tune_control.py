@@ -21,7 +21,7 @@ def test_only_the_owner_can_use_the_control_socket(tmp_path):
         door = await Control(path, lambda: {"role": "agent"}).open()
         assert path.stat().st_mode & 0o777 == 0o600
         assert await asyncio.to_thread(ask, path) == {"role": "agent"}
-        with pytest.raises(UsageError, match="another one listens"):
+        with pytest.raises(UsageError, match="another process listens"):
             await Control(path, dict).open()
         await door.close()
         assert not path.exists()
@@ -47,7 +47,7 @@ def test_a_busy_control_socket_is_kept_and_a_stale_one_is_replaced(tmp_path):
                 one.setblocking(False)
                 code = one.connect_ex(str(path))
             assert code == errno.EAGAIN
-            with pytest.raises(UsageError, match="another one listens"):
+            with pytest.raises(UsageError, match="another process listens"):
                 await Control(path, dict).open()
             assert path.stat().st_ino == before
         door = await Control(path, lambda: {"role": "agent"}).open()

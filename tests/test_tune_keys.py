@@ -118,7 +118,7 @@ def test_a_file_placed_by_another_user_never_gets_the_secret(place, tmp_path, mo
     for lay_out in (lambda one: one.symlink_to(theirs), lambda one: one.touch(0o666)):
         beside = place / ".a.key_secret.0"
         lay_out(beside)
-        with pytest.raises(UsageError, match="is there already"):
+        with pytest.raises(UsageError, match="exists already"):
             keys.new("a", place)
         assert not theirs.exists()
         assert not (place / "a.key_secret").exists()
@@ -154,7 +154,7 @@ def test_keys_are_made_on_file_systems_without_links(place, monkeypatch, number)
 
 def test_a_file_in_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UsageError, match=f"^{tmp_path}/file: is there already"):
+    with pytest.raises(UsageError, match=f"^{tmp_path}/file: exists already"):
         keys.new("a", tmp_path / "file")
 
 

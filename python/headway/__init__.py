@@ -61,7 +61,7 @@ __all__ = [
     "train",
 ]
 PACKAGES = ("gap", "reproduce", "train")
-"""Names that are a package and a function: a package is bound here whenever it is imported."""
+"""Names that are both a package and a function. Importing such a package binds it here."""
 
 
 class Package(ModuleType):

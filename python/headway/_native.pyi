@@ -101,7 +101,7 @@ class FeatureFacts(TypedDict):
     help: str
     simulator: list[str]
     kernel: list[str]
-    """Where each world has it from."""
+    """Where each world takes it from."""
     rounding: str
 
 def features() -> list[FeatureFacts]:
@@ -117,34 +117,37 @@ def canonical_scheme(spec: str, world: str) -> str:
     """
 
 def scheme_members(spec: str) -> list[str]:
-    """A spec for each model of a spec that names `model` several times; itself alone otherwise."""
+    """Splits a spec that names `model` several times into a spec for each model.
+
+    Another spec comes back alone.
+    """
 
 def emu_worker() -> None:
-    """What a process of world "emu" or "kernel" does.
+    """Carries out runs in a worker process of world "emu" or "kernel".
 
     It reads a run as JSON from standard input, carries it out, and answers in lines of JSON.
     """
 
 def find_headwayd() -> str:
-    """Where the daemon is.
+    """Finds the daemon.
 
-    It is where the environment's HEADWAYD says, else beside this Python, else on the PATH. Raises
-    UsageError where it is not, in one line that says what builds it.
+    It looks at the environment's HEADWAYD, then beside this Python, then on the PATH. Raises
+    UsageError if it finds none, in one line that says what builds it.
     """
 
 def refused_entry(number: int) -> str:
-    """Why a network namespace cannot be entered that gave this errno, and the cure.
+    """Says why a network namespace that gave this errno cannot be entered, and the cure.
 
-    On Linux alone.
+    Linux only.
     """
 
 @type_check_only
 class ModelFacts(TypedDict):
-    """A model whose files are right."""
+    """A model whose files passed all checks."""
 
     id: str
     card: str
-    """JSON."""
+    """The card as JSON."""
     parameters: int
     golden_rows: int
     golden_error: float
@@ -152,7 +155,7 @@ class ModelFacts(TypedDict):
 @type_check_only
 class ShippedModel(ModelFacts):
     files: dict[str, bytes]
-    """By name."""
+    """The model's files by name."""
 
 def check_model(folder: str | PathLike[str]) -> ModelFacts:
     """Loads a model's folder with every check.
@@ -165,19 +168,19 @@ def shipped_models() -> list[ShippedModel]:
 
 @type_check_only
 class LearnerFacts(TypedDict):
-    """A learner whose files are right."""
+    """A learner whose files passed all checks."""
 
     id: str
     card: str
-    """JSON."""
+    """The card as JSON."""
     parameters: int
     updates: int
-    """Gradients applied."""
+    """Number of gradients applied."""
 
 @type_check_only
 class ShippedLearner(LearnerFacts):
     files: dict[str, bytes]
-    """By name."""
+    """The learner's files by name."""
 
 def check_learner(folder: str | PathLike[str]) -> LearnerFacts:
     """Loads a learner's folder with every check.
@@ -189,9 +192,9 @@ def shipped_learners() -> list[ShippedLearner]:
     """The learners that come with Headway."""
 
 def learn(scenario: str, seed: int, seconds: float, *, alpha: float = 4.0, learned: str | None = None) -> str:
-    """What the first flow of a scenario knows after `seconds` with Rax.
+    """Returns what the first flow of a scenario has learned after `seconds` with Rax.
 
-    It is text as learner.txt has it. All flows begin with `learned`, or with random weights. Raises
+    It is the text of a learner.txt. All flows begin with `learned`, or with random weights. Raises
     UsageError.
     """
 
@@ -199,20 +202,20 @@ def scenario_names() -> list[str]:
     """The scenarios and families that come with Headway, in the order of docs."""
 
 def looks_like(head: bytes) -> str | None:
-    """What a file is and what would be right, by how it begins.
+    """Says what kind of file begins with these bytes, and what would be right. 4 kB are enough.
 
-    4 kB are enough. None if it may hold numbers.
+    Returns None if the file may hold numbers.
     """
 
 def split() -> dict[str, str]:
-    """The traces that split.toml lists.
+    """Returns the traces that split.toml lists.
 
     Each has its seconds for evaluation as written: all, none, 325s..465s, 480s..
     """
 
 @type_check_only
 class TraceSplit(TypedDict):
-    """Parts of a trace, each with its begin and its end in seconds."""
+    """Parts of a trace, each with its start and its end in seconds."""
 
     training_s: list[tuple[float, float]]
     evaluation_s: list[tuple[float, float]]
@@ -220,13 +223,13 @@ class TraceSplit(TypedDict):
     """False for a user's own trace."""
 
 def trace_split(path: str | PathLike[str]) -> TraceSplit:
-    """What the split says of a trace's file, known by its contents, else by its name.
+    """Returns what split.toml says of a trace's file.
 
-    Raises UsageError.
+    The file is known by its contents, else by its name. Raises UsageError.
     """
 
 def read_parquet(path: str) -> tuple[dict[str, str], dict[str, NDArray[Any] | list[str | None]]]:
-    """The footer's keys and texts, and the columns, of a file that Headway has written.
+    """Reads a file that Headway has written: the footer's keys and texts, and the columns.
 
     Raises UsageError. Numbers are arrays of int64, or of float64 with NaN where there is none;
     names are lists.
@@ -261,24 +264,25 @@ def shell(
     """
 
 def shells() -> list[str]:
-    """The shells that run, each as a JSON object, the oldest first."""
+    """Returns the running shells, each as a JSON object, the oldest first."""
 
 def clean_shells() -> list[tuple[str, str]]:
-    """Removes what shells have left whose process is gone.
+    """Removes what killed shells left behind.
 
-    Of each it says what was removed, as JSON and as text.
+    Returns what was removed of each, as JSON and as text.
     """
 
 def network_view(
     known: Sequence[Sequence[tuple[tuple[int, int, int, int, int], tuple[int, int, int, int, int], int | None]]],
 ) -> tuple[float, float] | None:
-    """Owl's PNC (packets/s, at least 0) and PNA (0 to 1) of a path.
+    """Returns Owl's PNC (packets/s, at least 0) and PNA (0 to 1) of a path.
 
-    Sacco et al., INFOCOM 2021, Eq. 4 and 5. `known` has for each known switch its ports: counters
-    before and after, each rx_packets, rx_bytes, tx_packets, tx_bytes since the switch's start and
-    when in ns by the switch's clock, and the capacity in bit/s of the link that goes out, None off
-    the path. A switch with a port that says nothing (no time between, a counter that went back) is
-    left out of PNC, the port out of PNA; None if that leaves no switch, or no capacity.
+    Sacco et al., INFOCOM 2021, Eq. 4 and 5. `known` has the ports of each known switch. A port has
+    its counters before and after (each rx_packets, rx_bytes, tx_packets and tx_bytes since the
+    switch's start, and the time in ns by the switch's clock), and the capacity in bit/s of its
+    outgoing link, None off the path. A port is invalid if no time passed between its readings or a
+    counter went back. PNC leaves out a switch with an invalid port, and PNA leaves out the port.
+    Returns None if no switch, or no capacity, is left.
     """
 
 @final
@@ -288,10 +292,10 @@ class SimulatedNetwork:
     def __new__(
         cls, scenario: Scenario, scheme: str, *, seed: int = 1, seconds: float | None = None
     ) -> SimulatedNetwork:
-        """A simulation at its start.
+        """Creates a simulation at its start.
 
-        `scheme` is of the flows without one. `seconds` are the scenario's own unless told. Raises
-        UsageError.
+        `scheme` controls the flows without one. `seconds` None takes the scenario's own length.
+        Raises UsageError.
         """
     @property
     def links(self) -> list[tuple[str, str, str]]:
@@ -307,14 +311,14 @@ class SimulatedNetwork:
         """The switches that the scenario knows."""
     @property
     def end_s(self) -> float:
-        """How long the run is."""
+        """Length of the run, s."""
     def advance(self, until_s: float) -> float:
-        """Goes on to this time, at most to the end, the GIL released; the time then.
+        """Simulates up to this time, at most to the end, with the GIL released.
 
-        Raises UsageError and RunError.
+        Returns the time reached. Raises UsageError and RunError.
         """
     def read(self) -> tuple[int, list[tuple[int, int, int, int, int, int | None]]]:
-        """The time in ns, what each link has counted since the start, and its mean rate.
+        """Returns the time in ns, what each link has counted since the start, and its mean rate.
 
         Counts are the packets and bytes that arrived at its far end, the packets and bytes that
         left its near end, and the packets that its queue dropped. The mean rate is since the last
@@ -331,31 +335,31 @@ class SweepFacts(TypedDict):
     """A family of scenarios."""
 
     family: str
-    """Its name."""
+    """The family's name."""
     key: str
-    """The path of what differs."""
+    """The path of the setting in which the members differ."""
     values: list[str]
 
 @final
 class Scenario:
-    """A scenario, checked. Immutable."""
+    """An immutable scenario that passed all checks."""
 
     @staticmethod
     def load(name_or_path: str) -> Scenario:
-        """A scenario by name, or from a TOML file if it ends in .toml or contains a slash.
+        """Loads a scenario by name, or from a TOML file.
 
-        A member of a family is NAME:KEY=VALUE. Raises UsageError, also for a family without a
-        member.
+        A file ends in .toml or contains a slash. A member of a family is NAME:KEY=VALUE. Raises
+        UsageError, also for a family without a member.
         """
     @staticmethod
     def load_all(name_or_path: str) -> list[Scenario]:
-        """As `load`; a family without a member gives all members in the order of its file.
+        """Loads scenarios as `load` does.
 
-        Raises UsageError.
+        A family without a member gives all members in the order of its file. Raises UsageError.
         """
     @property
     def sweep(self) -> SweepFacts | None:
-        """The family that it is a member of."""
+        """The family that the scenario is a member of."""
     @property
     def name(self) -> str: ...
     @property
@@ -370,19 +374,19 @@ class Scenario:
         """The canonical hash: the same for the same meaning."""
     @property
     def seconds(self) -> float:
-        """How long a run lasts unless told otherwise."""
+        """Default length of a run, s."""
     @property
     def flows(self) -> int: ...
     @property
     def traces(self) -> list[str]: ...
     def ambiguous_traces(self) -> list[str]:
-        """A line about each trace of a bare name that is both beside the scenario and found.
+        """Returns a line for each trace name that is beside the scenario and also elsewhere.
 
-        It is found by name. The line says which is used.
+        The line says which of the two is used.
         """
     @property
     def trace_parts(self) -> list[tuple[str, str]]:
-        """Each link that follows a trace: the trace's name and the part.
+        """Returns each link that follows a trace: the trace's name and the part.
 
         A part is whole, training or evaluation.
         """
@@ -392,24 +396,25 @@ class Scenario:
     def path(
         self, seed: int, seconds: float | None = None, flow: int = 0
     ) -> list[tuple[float, float | None, float]]:
-        """A flow's path over time as that seed draws it.
+        """Returns a flow's path over time as that seed draws it.
 
-        The run has so many seconds (its own unless told). Each is from when on (s), the slowest
-        link's rate (Mbit/s; None without a fixed one), and what a packet and its acknowledgement
-        take alone (ms). Raises UsageError.
+        The run lasts `seconds`, or the scenario's own length. Each entry has the time from which it
+        holds (s), the slowest link's rate (Mbit/s; None without a fixed one), and the time that a
+        packet and its acknowledgement take on an empty path (ms). Raises UsageError.
         """
     def path_range(self, seeds: int) -> dict[str, tuple[float, float]]:
-        """The least and the most of what its paths have, as seeds 1 to `seeds` draw them.
+        """Returns the minimum and the maximum of each property of its paths.
 
-        Keys: rate_mbps (the slowest link's; of a trace its means over any ten seconds), rtt_ms
-        (without a queue), buffer_ms (what the slowest link takes to send a full queue, of a trace
-        at its mean rate; absent if no queue ever drops), loss (random loss, a share of packets).
-        Flows with a scheme of their own are left out. Raises UsageError: a trace is missing.
+        The paths are those that seeds 1 to `seeds` draw. Keys: rate_mbps (the slowest link's; of a
+        trace its means over any ten seconds), rtt_ms (without a queue), buffer_ms (the time in
+        which the slowest link sends a full queue, of a trace at its mean rate; absent if no queue
+        ever drops), loss (random loss, 0 to 1). Flows with a scheme of their own are left out.
+        Raises UsageError if a trace is missing.
         """
     def trace_offset_s(self, seed: int) -> float | None:
-        """How far into the bottleneck's trace the run of that seed begins.
+        """Returns how far into the bottleneck's trace the run of that seed begins, s.
 
-        None where it has no trace.
+        None if it has no trace.
         """
 
 @final
@@ -421,41 +426,40 @@ class Trace:
         """Reads a file.
 
         It takes the seconds for "training" or "evaluation" by split.toml, or the "whole" of it.
-        There is no default: a caller who trains says so, and is kept from the seconds for
-        evaluation.
-
-        Raises UsageError that names the line, or says that the split withholds the trace.
+        There is no default: code that trains has to say so, and then never gets the seconds for
+        evaluation. Raises UsageError that names the line, or says that the split withholds the
+        trace.
         """
     @staticmethod
     def find(name: str) -> str | None:
-        """The path of the trace of that name.
+        """Returns the path of the trace of that name.
 
         It looks in HEADWAY_TRACES, the cache folder, ../shared/traces and the package's own.
         """
     @staticmethod
     def from_rates(rates_mbps: Sequence[float], interval_s: float) -> Trace:
-        """Delivery opportunities that follow a series of rates."""
+        """Makes a trace whose delivery opportunities follow a series of rates."""
     @staticmethod
     def from_steps(lengths_s: Sequence[float], rates_mbps: Sequence[float]) -> Trace:
-        """Delivery opportunities that follow rates which hold for some seconds each."""
+        """Makes a trace whose opportunities follow rates that hold for some seconds each."""
     @property
     def seconds(self) -> float: ...
     @property
     def opportunities(self) -> int: ...
     @property
     def mean_mbps(self) -> float:
-        """At 1500 bytes an opportunity."""
+        """Returns the mean rate in Mbit/s at 1500 bytes an opportunity."""
     def rates_mbps(self, interval_s: float) -> list[float]:
         """Mean rate in each interval, at 1500 bytes an opportunity; the last interval may be short.
 
         Raises UsageError for over two million intervals.
         """
     def times_ms(self) -> np.ndarray[Any, np.dtype[np.uint32]]:
-        """When each opportunity is, non-decreasing; the last is the trace's length."""
+        """The time of each opportunity, non-decreasing; the last is the trace's length."""
     def lines(self, skipped: int, count: int) -> str:
-        """Some lines of its file, from the one after `skipped` on.
+        """Returns some lines of its file, starting after the first `skipped` lines.
 
-        `opportunities` is how many there are.
+        `opportunities` is their number in the trace.
         """
 
 @final
@@ -487,44 +491,44 @@ class Batch:
         """Checks everything before anything runs.
 
         Raises UsageError (a missing trace names `headway traces fetch`). Run 0 has the seed `seed`;
-        the others' are drawn from it and their number. A scenario whose seed varies nothing is run
-        once in simulated time. `seconds` None takes each scenario's own. `world` is "sim"
-        (simulated time), "emu" (real packets in real time) or "kernel" (so, and every flow a socket
-        of the kernel's). `jobs` None leaves it to the world. `transport` "simple" or "linux" takes
-        the place of each scenario's own; rows keep the scenario's hash. `grid_ms` is 500 unless
-        given, and a whole multiple of it where a run would have over a million bins; None records
-        no time series; the series are kept for the first run of each scheme and scenario. A scheme
-        that a scenario cannot serve is an error, or with `leave_out` has no runs there and a row in
-        `left_out`. Of that run `pcap`, `qlog` and `logs` write recordings into the folder
+        the others' seeds are drawn from it and their number. If a scenario's seed varies nothing,
+        it is run once in simulated time. `seconds` None takes each scenario's own. `world` is "sim"
+        (simulated time), "emu" (real packets in real time) or "kernel" (the same, with the kernel's
+        own sockets). `jobs` None takes the world's default. `transport` "simple" or "linux"
+        replaces each scenario's own; rows keep the scenario's hash. `grid_ms` is 500 by default,
+        and a whole multiple of it if a run would have over a million bins; None records no time
+        series. Time series are kept for the first run of each scheme and scenario. If a scenario
+        cannot run a scheme, that is an error; with `leave_out` it has no runs there and a row in
+        `left_out`. `pcap`, `qlog` and `logs` write recordings of that first run into the folder
         `recordings` (docs/recordings.md).
         """
     @property
     def memory_bytes(self) -> int:
-        """Bytes of memory that all runs take, about.
+        """Estimates the memory of all runs in bytes.
 
-        They hold their results, the first runs' series, and those at work.
+        It covers their results, the first runs' series, and the runs under way.
         """
 
     def take_over(self, directory: str) -> tuple[int, str]:
         """Takes over the runs in the folder's results.parquet and series.parquet, before `start`.
 
-        They do not run again, but for those that were unfit, and for the first run of each scheme
-        and scenario where it is to be recorded: its earlier results stay until then. Returns how
-        many runs are there, and the text `bench` of the footer. Raises UsageError if a file cannot
-        be read or has another schema, and if a run differs in world, code_version, scenario,
-        seconds, warmup, seed or model, or is none of this batch.
+        They do not run again, with two exceptions: runs that were unfit, and the first run of each
+        scheme and scenario if it is to be recorded, whose earlier results stay until then. Returns
+        how many runs it took over, and the text `bench` of the footer. Raises UsageError if a file
+        cannot be read or has another schema, if a run differs in world, code_version, scenario,
+        seconds, warmup, seed or model, or if a run is not part of this batch.
         """
     def start(self) -> None:
-        """Begins in the background and returns."""
+        """Starts the runs in the background and returns."""
     def wait(self, timeout_s: float) -> bool:
-        """Waits, the GIL released; true once all is done or cancelled.
+        """Waits with the GIL released.
 
-        Raises RunError if a run failed.
+        Returns true once all runs are done or cancelled. Raises RunError if a run failed.
         """
     def cancel(self) -> None:
-        """Stops soon; what is finished stays."""
+        """Stops soon; finished runs are kept."""
     def left_out(self) -> list[dict[str, str]]:
-        """Schemes that scenarios cannot serve: scenario, scheme and why."""
+        """Returns the schemes that scenarios cannot run: scenario, scheme and why."""
     @property
     def total_runs(self) -> int: ...
     @property
@@ -533,73 +537,75 @@ class Batch:
     def progress(self) -> float:
         """Share of all runs' time done, 0 to 1."""
     def results(self) -> list[dict[str, Any]]:
-        """One dict a finished run and flow, in a fixed order.
+        """Returns one dict for each finished run and flow, in a fixed order.
 
         Keys: schema, code_version, scenario, scenario_hash, scheme, run, seed, flow (index; -1 is
         all flows under test together), flow_scheme, model (id of the trained model, else None),
         world, seconds, and the metrics throughput_mbps, delay_mean_ms, delay_p95_ms, queue_mean_ms,
         queue_p95_ms, loss, utilisation, rtt_mean_ms, rtt_p95_ms, power, power_p95, utility, jain,
-        convergence_s, sent_packets, delivered_packets, refused_decisions (of a learned controller,
-        that did nothing because a number was not finite), guard_trips (in world "kernel", for all
-        flows together: how often the guard took one from its policy). A metric that does not apply
-        is None. Of a run in real time also lateness_p50_ms, lateness_p99_ms, longest_stall_ms,
-        emulator_wait_ms, host_wait_ms, cpu_idle, emulator_cpu, unexplained_loss, and unfit: why its
-        numbers are the machine's, in one line (docs/fitness.md). In simulated time these are None.
+        convergence_s, sent_packets, delivered_packets, refused_decisions (decisions of a learned
+        controller that did nothing because a number was not finite), guard_trips (in world
+        "kernel", for all flows together: how often the guard took a flow from its policy). A metric
+        that does not apply is None. A run in real time also has lateness_p50_ms, lateness_p99_ms,
+        longest_stall_ms, emulator_wait_ms, host_wait_ms, cpu_idle, emulator_cpu, unexplained_loss,
+        and unfit: one line that says how the machine changed the run's numbers (docs/fitness.md).
+        In simulated time these are None.
         """
     def series(self) -> list[dict[str, Any]]:
-        """Time series of the recorded runs.
+        """Returns the time series of the recorded runs.
 
-        Keys are scenario, scheme, run, flow and time_s (list: bin starts). Lists of the same length
-        are throughput_mbps, delay_mean_ms, queue_mean_ms, loss, and, as each bin ended,
-        cwnd_packets, in_flight_packets, pacing_mbps and rtt_ms (smoothed). Flow -1 also has
-        capacity_mbps of the bottleneck, and queue_packets, the longest queue then among the links
-        that data under test crosses. None where there is no value.
+        Keys are scenario, scheme, run, flow and time_s (list: starts of bins). Lists of the same
+        length are throughput_mbps, delay_mean_ms, queue_mean_ms and loss in each bin, and at its
+        end cwnd_packets, in_flight_packets, pacing_mbps and rtt_ms (smoothed). Flow -1 also has
+        capacity_mbps of the bottleneck, and queue_packets, the longest queue at that time among the
+        links that data under test crosses. A missing value is None.
         """
     def recordings(self) -> list[dict[str, Any]]:
-        """Every file of a recording: scenario, scheme, run, path.
+        """Returns every file of a recording: scenario, scheme, run, path.
 
-        Of an interrupted run it ends where the run did.
+        The recording of an interrupted run ends when the run did.
         """
     def recording_failures(self) -> list[str]:
-        """A line for each run whose recordings are incomplete, as on a full disk.
+        """Returns a line for each run whose recordings are incomplete.
 
-        Its results are not affected.
+        The disk may have been full. The run's results are not affected.
         """
     def write_parquet(self, directory: str, bench: Callable[[int, dict[str, dict[int, int]]], str]) -> None:
-        """Writes series.parquet and results.parquet of the runs that have finished; others may run.
+        """Writes series.parquet and results.parquet of the finished runs; other runs may go on.
 
-        `bench` is given how many these are and, by scenario, the seeds by the run's number. It
-        returns the text (JSON) for the footer of results.parquet. Same seed, same bytes. A crash
-        leaves each file as it was or as it is to be. Raises RunError if it cannot be written.
+        It calls `bench` with the number of these runs and, by scenario, their seeds by run number.
+        `bench` returns the text (JSON) for the footer of results.parquet. The same seed gives the
+        same bytes. After a crash each file is either the old or the new one. Raises RunError if a
+        file cannot be written.
         """
 
 def check_agent(spec: str) -> tuple[str, str]:
-    """An agent's spec (JSON) with its defaults written out, and the hash that a model's card holds.
+    """Returns an agent's spec (JSON) with its defaults written out, and its hash.
 
-    Raises UsageError.
+    A model's card holds that hash. Raises UsageError.
     """
 
 def measurements() -> list[tuple[str, str]]:
-    """The columns of the measurements of a step, in their order: name and what it is."""
+    """Returns the columns of a step's measurements in their order: name and meaning."""
 
 def ends() -> list[tuple[int, str]]:
-    """Why episodes end: the number that `Environments.step` writes, and its name."""
+    """Returns why episodes end: the number that `Environments.step` writes, and its name."""
 
 @final
 class Environments:
     """Simulations side by side, each with one learning flow.
 
-    Each is stopped where that flow is to decide. Environment i does what its seed says and nothing
-    else: not the others, not the threads. `step` and `reset` write into the arrays that they are
-    given, which are contiguous, and release the GIL.
+    Each simulation stops when that flow has to decide. What environment i does depends on its seed
+    alone, not on the other environments or the threads. `step` and `reset` write into the
+    contiguous arrays that they are given, and release the GIL.
     """
 
     def __new__(cls, config: EnvConfig, count: int, *, seed: int = 1, threads: int | None = None) -> Environments:
-        """`count` environments before their first reset; environment i is seeded with (`seed`, i).
+        """Creates `count` environments before their first reset.
 
-        One of the scenarios is drawn for each episode; traces give only the seconds that may train.
-        `threads` is one a core unless given. Raises UsageError, also for a scenario in which not
-        exactly one flow learns.
+        Environment i is seeded with (`seed`, i). Each episode draws one of the scenarios; traces
+        give only the seconds for training. `threads` is one per core by default. Raises UsageError,
+        also for a scenario in which not exactly one flow learns.
         """
     def reset(
         self,
@@ -607,11 +613,11 @@ class Environments:
         observations: np.ndarray[Any, np.dtype[np.float32]],
         seeds: Sequence[tuple[int, int]] | None = None,
     ) -> None:
-        """Begins the next episode where `which` (count,) says.
+        """Begins the next episode of each environment whose `which` (count,) is true.
 
-        Writes what is seen first into `observations` (count, length). With `seeds`, a (seed, index)
-        for each, those environments begin with the first episode of theirs. Raises UsageError and
-        RunError.
+        Writes the first observations into `observations` (count, length). With `seeds`, a (seed,
+        index) for each, those environments begin with the first episode of their seed. Raises
+        UsageError and RunError.
         """
     def step(
         self,
@@ -622,56 +628,57 @@ class Environments:
         ends: np.ndarray[Any, np.dtype[np.uint8]],
         autoreset: str,
     ) -> None:
-        """Answers every flow (count, 1; or 2 with chosen intervals).
+        """Gives every flow its action (count, 1; or 2 with chosen intervals).
 
         It then runs each simulation to its next decision or its episode's end. Writes
         `observations` (count, length), `measurements` (count, columns) and `ends` (count,): a
-        number of `ends()`, 0 where the episode goes on. Where one has ended, `final_observations`
-        has what was seen last. `autoreset` is a value of Gymnasium's `AutoresetMode`. With
-        `SameStep` `observations` then has what is seen first in the next episode. With `NextStep`
-        the next step begins that episode, and measures zeros. With `Disabled` it is to be reset.
-        Raises UsageError.
+        number of `ends()`, 0 while the episode goes on. If an episode has ended,
+        `final_observations` has its last observation. `autoreset` is a value of Gymnasium's
+        `AutoresetMode`. With `SameStep`, `observations` then has the first observation of the next
+        episode. With `NextStep`, the next step begins that episode, and its measurements are zeros.
+        With `Disabled`, you have to reset the environment. Raises UsageError.
         """
     def failure(self, environment: int) -> str | None:
-        """Why the last episode that failed did so, with its scenario and seed.
-
-        Raises UsageError.
-        """
+        """Says why the last failed episode failed, with scenario and seed. Raises UsageError."""
     def episode(self, environment: int) -> tuple[str, int] | None:
-        """The scenario and the seed of the episode under way; None if there is none.
+        """Returns the scenario and the seed of the current episode; None without one.
 
         Raises UsageError.
         """
     @property
     def packets(self) -> int:
-        """Data packets that the learning flows have sent since the beginning."""
+        """Number of data packets that the learning flows have sent since the beginning."""
 
 @final
 class Flows:
-    """One simulation in which several flows learn, stopped where some of them are to decide."""
+    """One simulation in which several flows learn. It stops when some of them have to decide."""
 
     def __new__(cls, config: EnvConfig) -> Flows:
-        """As many flows as learn in the scenario that has most. Raises UsageError."""
+        """Creates a simulation with as many flows as learn in the scenario that has most.
+
+        Raises UsageError.
+        """
     @property
     def count(self) -> int:
-        """How many flows learn."""
+        """Number of learning flows."""
     def reset(self, seed: int) -> None:
         """Begins the episode of that seed, before its first decision. Raises UsageError."""
     def advance(self) -> int:
-        """Runs to the next decision (0) or the end (as in `Environments.step`), the GIL released.
+        """Runs to the next decision (0) or the end (as in `Environments.step`).
 
-        Raises UsageError without an episode.
+        Releases the GIL. Raises UsageError without an episode.
         """
     def failure(self) -> str | None:
-        """Why the episode failed, if it did."""
+        """Says why the episode failed, or returns None."""
     def waiting(self) -> list[int]:
-        """The flows that are to answer before the simulation goes on."""
+        """Returns the flows that have to act before the simulation goes on."""
     def present(self) -> list[int]:
-        """The flows that are there now: one that comes and goes keeps its number."""
+        """Returns the flows that are present now. A flow that comes and goes keeps its number."""
     def answer(self, flow: int, action: float, interval: float | None = None) -> None:
-        """One of them answers; the interval is for chosen ones, from -1 to 1.
+        """Gives a waiting flow its action.
 
-        Raises UsageError if it was not asked.
+        `interval` is for chosen intervals, from -1 to 1. Raises UsageError if the flow does not
+        wait for an action.
         """
     def read(
         self,
@@ -679,7 +686,7 @@ class Flows:
         observation: np.ndarray[Any, np.dtype[np.float32]],
         measurements: np.ndarray[Any, np.dtype[np.float64]],
     ) -> None:
-        """Writes what a flow saw last (length,), and what was measured of its last step (columns,).
+        """Writes a flow's last observation (length,), and its last step's measurements (columns,).
 
-        Raises UsageError if it is not there.
+        Raises UsageError if the flow is not present.
         """

@@ -1,7 +1,4 @@
-"""A table that is kept by its columns.
-
-A row is a look into them, and costs nothing until someone looks.
-"""
+"""A table that is stored by columns. Its rows are views that are made when they are read."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -10,16 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 Column = NDArray[Any] | Sequence[Any]
-"""One value a row: numbers as an array, in which NaN stands for none; names as a list."""
+"""One value a row: numbers as an array, in which NaN means none; texts as a list."""
 
 
 class Row(Mapping[str, Any]):
-    """A row by the names of the columns."""
+    """A row, read by the names of its columns."""
 
     __slots__ = ("_at", "_columns")
 
     def __init__(self, columns: Mapping[str, Sequence[Any]], at: int) -> None:
-        """The row of number `at`, from 0."""
+        """Refers to the row of number `at`, from 0."""
         self._columns = columns
         self._at = at
 
@@ -36,13 +33,13 @@ class Row(Mapping[str, Any]):
 
 
 class Rows:
-    """The rows of a table, in its order, as often as they are asked for."""
+    """The rows of a table in order. You can iterate over them several times."""
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
-        """Of columns of one length."""
+        """Takes columns of one length."""
         self.columns = columns
-        """As they were given."""
-        # A view gives Python's own numbers, an array NumPy's.
+        """The columns as they were given."""
+        # A memoryview gives Python's own numbers, an array gives NumPy's.
         self._columns: dict[str, Any] = {
             name: column.data if isinstance(column, np.ndarray) else column for name, column in columns.items()
         }
@@ -58,6 +55,6 @@ class Rows:
 
 
 def listed(column: Column) -> list[Any]:
-    """The values of a column, None where there is none."""
+    """Returns the values of a column, with None where it has none."""
     values = column.tolist() if isinstance(column, np.ndarray) else column
     return [value if value == value else None for value in values]  # noqa: PLR0124

@@ -1,4 +1,4 @@
-"""Which flows share a table with the flow that is decided for, in simulations as on hosts."""
+"""Chooses the flows that share a table with the flow to be decided, in simulations and on hosts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def companions(ours: Sequence[int], theirs: Sequence[int], room: int, random: np.random.Generator) -> list[int]:
-    """Which rows stand below a flow's own.
+    """Returns the rows that come after a flow's own.
 
-    Those of its agent come first, then neighbours' where there is room left. A sample without
-    replacement, in order, where there are more than fit.
+    Rows of its own agent come first, then neighbours' rows while there is room. If there are too
+    many, a sample without replacement is taken, in order.
     """
 
     def some(rows: Sequence[int], most: int) -> list[int]:

@@ -40,17 +40,17 @@ class Zone(StrEnum):
     """Where a difference lies with its whole interval."""
 
     BETTER = "better"
-    """By more than the measure's margin."""
+    """Better by more than the measure's margin."""
     WORSE = "worse"
-    """By more than the margin."""
+    """Worse by more than the margin."""
     EQUAL = "equal"
     """Within the margin."""
     NOT_WORSE = "not worse"
-    """Better or equal: more runs may tell which."""
+    """Better or equal: more runs may decide which."""
     NOT_BETTER = "not better"
     """Worse or equal."""
     UNCLEAR = "unclear"
-    """It may be better, equal or worse: more runs may tell."""
+    """It may be better, equal or worse: more runs may decide it."""
 
 
 ZONES = {
@@ -61,63 +61,64 @@ ZONES = {
     Side.BELOW: Zone.WORSE,
     Side.ANY: Zone.UNCLEAR,
 }
-"""Of a measure of which more is better."""
+"""The zones of a measure of which more is better."""
 
 
 class Both(NamedTuple):
-    """What two schemes have of a metric, the one that is compared with first."""
+    """The values that two schemes have of a metric; the one that is compared with comes first."""
 
     first: list[float]
     second: list[float]
     block: int
-    """Of this many neighbouring pairs one is independent; 0 for two samples that are no pairs."""
+    """One in this many neighbouring pairs counts as independent. 0 means two samples that are not
+    pairs."""
 
     @property
     def samples(self) -> int:
-        """How many independent ones there are."""
+        """Number of independent samples."""
         return len(self.first) // self.block if self.block else min(len(self.first), len(self.second))
 
     def differences(self, scale: float = 1.0) -> list[list[float]]:
-        """The independent samples of `difference`; of no pairs both groups."""
+        """Returns the independent samples of `difference`; without pairs, those of both groups."""
         one, other = ([scale * value for value in of] for of in (self.second, self.first))
         if not self.block:
             return [one, other]
         return [block_means([b - a for a, b in zip(other, one, strict=True)], self.block)]
 
     def percents(self) -> list[list[float]]:
-        """The independent samples of `percent`, to first order; of no pairs both groups."""
+        """Returns the independent samples of `percent`, to first order."""
         if not self.block:
             return [*percent_parts_apart(self.second, self.first)]
         both = list(zip(self.first, self.second, strict=True))
         return [block_means(percent_parts(both), self.block)]
 
     def difference(self, scale: float = 1.0, level: float = LEVEL) -> Metric:
-        """How far the second lies above the first."""
+        """Returns how far the second scheme lies above the first."""
         one, other = ([scale * value for value in of] for of in (self.second, self.first))
         if not self.block:
             return apart(one, other, level=level)
         return mean([b - a for a, b in zip(other, one, strict=True)], self.block, level=level)
 
     def percent(self) -> Metric:
-        """The same in % of the first."""
+        """Returns how far the second scheme lies above the first, in % of the first."""
         if not self.block:
             return percent_apart(self.second, self.first)
         return percent(list(zip(self.first, self.second, strict=True)), self.block)
 
 
 class Measure(NamedTuple):
-    """What is compared."""
+    """A metric that schemes are compared by."""
 
     metric: str
     title: str
     unit: str
-    """Of the difference: % of the other scheme's mean, or the metric's own."""
+    """Unit of the difference: % of the other scheme's mean, or the metric's own."""
     margin: float
-    """In that unit: what is smaller counts as equal."""
+    """The margin in that unit: a smaller difference counts as equal."""
     scale: float = 1.0
-    """Of the metric, where the difference is in its own unit."""
+    """Factor from the metric to the unit, where the difference is in the metric's own unit."""
     more: bool = False
-    """Is more of it better?"""
+    """Whether more is better."""
 
     @property
     def is_relative(self) -> bool:
@@ -125,13 +126,13 @@ class Measure(NamedTuple):
         return self.unit == "%"
 
     def difference(self, both: Both) -> Metric:
-        """How far the second scheme lies above the first, with its interval."""
+        """Returns how far the second scheme lies above the first, with its interval."""
         return both.percent() if self.is_relative else both.difference(self.scale)
 
     def judged(self, both: Both) -> Metric:
-        """The same with the interval that a verdict uses.
+        """Returns the difference with the interval that a verdict uses.
 
-        It is wider where runs hardly differ (`stats.equal`).
+        It is wider if runs hardly differ (`stats.equal`).
         """
         found = self.difference(both)
         if (ends := found["ci95"]) is None:
@@ -142,11 +143,11 @@ class Measure(NamedTuple):
         }
 
     def samples(self, both: Both) -> list[list[float]]:
-        """The independent samples behind the difference, in its unit; of no pairs both groups."""
+        """Returns the independent samples of the difference, in its unit."""
         return both.percents() if self.is_relative else both.differences(self.scale)
 
     def zone(self, difference: Metric, samples: Samples | None = None) -> Zone:
-        """What the difference says of the second scheme.
+        """Returns what the difference says of the second scheme.
 
         `samples` are the independent ones behind it.
         """
@@ -172,20 +173,20 @@ MARGINS = ", ".join(f"{m.title} {m.margin:g}{'' if m.is_relative else ' '}{m.uni
 
 @dataclass(frozen=True)
 class Comparison:
-    """A scheme beside another one on a scenario."""
+    """A scheme compared with another one on a scenario."""
 
     scheme: str
     against: str
     scenario: str
     pairs: int
-    """Runs that both have finished, and in which the machine did not change the result."""
+    """Number of run pairs that both schemes have finished, and that the machine did not change."""
     differences: Mapping[str, Metric]
-    """By metric: how far the scheme lies above the other, in the measure's unit, with the interval
-    judged."""
+    """How far the scheme lies above the other by metric, in the measure's unit, with the judged
+    interval."""
     zones: Mapping[str, Zone]
 
     def as_json(self) -> dict[str, Any]:
-        """As `bench.json` has it in the scheme's row."""
+        """Returns the comparison as `bench.json` has it in the scheme's row."""
         found = {
             m.metric: {"difference": self.differences[m.metric], "unit": m.unit, "zone": self.zones[m.metric]}
             for m in MEASURES
@@ -201,12 +202,13 @@ Numbered = Mapping[tuple[str, str], Mapping[int, "Run"]]
 def compare(
     groups: Numbered, against: str, offsets: Mapping[str, Offsets] | None = None
 ) -> dict[tuple[str, str], Comparison]:
-    """Every scheme beside the scheme `against`, by scheme and scenario.
+    """Compares every scheme with the scheme `against`, by scheme and scenario.
 
     Args:
         groups: Runs as `numbered` gives them.
         against: The scheme that the others are compared with, as it was written.
-        offsets: Where runs begin in the trace of a scenario, for those that do at offsets.
+        offsets: The positions in the trace at which runs begin, by scenario, for scenarios whose
+            runs begin at offsets.
     """
     found = {}
     for (scheme, scenario), own in groups.items():
@@ -224,28 +226,30 @@ def compare(
 
 
 class Leaders(NamedTuple):
-    """Who is ahead in one metric, of the runs that the machine left alone."""
+    """The best schemes in one metric, over the runs that the machine did not change."""
 
     best: dict[str, str]
-    """The scheme with the best mean, by scenario; where only one scheme has the metric there is
+    """The scheme with the best mean, by scenario. A scenario in which one scheme has the metric has
     none."""
     close: set[tuple[str, str]]
-    """Schemes and scenarios, but for the best, that the runs do not show to be worse by more than
+    """Schemes and scenarios, without the best, that the runs do not show to be worse by more than
     the margin."""
 
 
 def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, Offsets] | None = None) -> Leaders:
-    """The best scheme of each scenario, and those that may be as good.
+    """Returns the best scheme of each scenario, and those that may be as good.
 
-    These are within the margin of `MEASURES`, or 1%. Each is compared run by run with the best. The
-    best is chosen by the same runs, so that any pair may be compared: intervals are those of as
-    many comparisons as there are pairs (Bonferroni), and with 95% all are right together.
+    The latter are within the margin of `MEASURES`, or 1%. Each is compared run by run with the
+    best. The same runs choose the best scheme, so any pair may be compared. Therefore intervals are
+    those of as many comparisons as there are pairs (Bonferroni), and with 95% all are right
+    together.
 
     Args:
         groups: Runs as `numbered` gives them.
         metric: A key of a run.
         more: Whether more of it is better.
-        offsets: Where runs begin in the trace of a scenario, for those that do at offsets.
+        offsets: Where runs begin in the trace of a scenario, for scenarios whose runs begin at
+            offsets.
     """
     by_scenario: dict[str, dict[str, Mapping[int, Run]]] = {}
     for (scheme, scenario), own in groups.items():
@@ -268,7 +272,7 @@ def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, 
 
 
 def _is_worse(known: Both, level: float, best: float, metric: str, *, more: bool) -> bool:
-    """Is the second scheme surely worse than the first by more than the margin?
+    """Do the runs show that the second scheme is worse than the first by more than the margin?
 
     The first scheme's mean is `best`.
     """
@@ -283,10 +287,10 @@ def _is_worse(known: Both, level: float, best: float, metric: str, *, more: bool
 
 
 def numbered(runs: Iterable[Run]) -> Numbered:
-    """The runs whose results are the network's: all flows together.
+    """Returns the runs that the machine did not change, each for all flows together.
 
     Args:
-        runs: As `Batch.results` gives them.
+        runs: Runs as `Batch.results` gives them.
     """
     groups: dict[tuple[str, str], dict[int, Run]] = {}
     for run in runs:
@@ -298,16 +302,17 @@ def numbered(runs: Iterable[Run]) -> Numbered:
 def _pairs(
     first: Mapping[int, Run], second: Mapping[int, Run], starts: Offsets | None
 ) -> tuple[list[tuple[Run, Run]], int]:
-    """Runs of the same number, and how many neighbours among them to take together."""
+    """Returns runs of the same number, and how many neighbouring pairs count as one sample."""
     ordered, block = in_blocks([run for number, run in first.items() if number in second], starts)
     return [(run, second[run["run"]]) for run in ordered], block
 
 
 def _known(pairs: Sequence[tuple[Run, Run]], metric: str, block: int) -> Both | None:
-    """What both runs of a pair have; of a scheme of several models each is one sample.
+    """Returns the values of both runs of each pair.
 
-    Two schemes of several models each share none, or all: their trainings are no pairs unless they
-    are the same. With a part in common they are not compared.
+    In a scheme of several models each model is one sample. Two schemes of several models are
+    compared if they share all models or none. With no model in common their trainings are not
+    pairs. With some in common they are not compared.
     """
     are_known = [a[metric] is not None and b[metric] is not None for a, b in pairs]
     known = [pair for pair, is_known in zip(pairs, are_known, strict=True) if is_known]

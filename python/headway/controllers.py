@@ -18,24 +18,24 @@ from typing import Any
 from headway._native import UsageError
 
 SCHEME = "python:"
-"""What the name of such a scheme begins with."""
+"""The start of such a scheme's name."""
 OURS = "headway_controller_"
-"""What the module of a loaded file is called, before the hash of the file."""
+"""The start of a loaded file's module name, before the hash of the file."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A controller's class, and the file that it is from."""
+    """A controller's class, and its file."""
 
     controller: type[Any]
     file: str
-    """As it was given."""
+    """The file as it was given."""
     sha256: str
-    """Of the file's bytes, those that were run."""
+    """SHA-256 of the file that was run."""
 
     @property
     def id(self) -> str:
-        """The class, the file's name, and 12 digits of its hash: the same for the same content."""
+        """The class, the file's name, and 12 digits of the hash of its content."""
         return f"{Path(self.file).name}:{self.controller.__name__}-{self.sha256[:12]}"
 
 
@@ -50,7 +50,7 @@ def load(text: str) -> Loaded:
             exception.
     """
     file, name = text, ""
-    # A class has no dot and no slash.
+    # A class name has no dot and no slash.
     if ":" in text and text.rpartition(":")[2].isidentifier():
         file, _, name = text.rpartition(":")
     if not file:
@@ -64,7 +64,10 @@ def load(text: str) -> Loaded:
 
 
 def _run(file: str, source: bytes, name: str) -> ModuleType:
-    """The file as a module. Its folder is searched for what it imports."""
+    """Runs the file and returns its module.
+
+    Modules that it imports are also searched for in its folder.
+    """
     module = ModuleType(name)
     module.__file__ = file
     folder = Path(file).resolve().parent
@@ -74,10 +77,10 @@ def _run(file: str, source: bytes, name: str) -> ModuleType:
     try:
         exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
-        raise UsageError(told(error)) from None
+        raise UsageError(error_line(error)) from None
     finally:
         del sys.path[0]
-        # A file of the same name beside another controller is another module.
+        # Files of the same name in different folders are different modules.
         for helper in [one for one in sys.modules if one not in before and one != name]:
             if _is_in(sys.modules[helper], folder):
                 del sys.modules[helper]
@@ -99,10 +102,10 @@ def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:
     if name in found:
         return _takes_setup(file, found[name])
     if name:
-        why = "is not there"
+        why = "does not exist"
         if name in own:
             is_own = own[name].__module__ == module.__name__
-            why = "has no on_feedback" if is_own else "is imported there; give the file that has it"
+            why = "has no on_feedback" if is_own else "is imported there; give the file that defines it"
         has = f"the file has {', '.join(found)}" if found else "write a class with on_feedback(self, feedback)"
         raise UsageError(f"{file}: class {name} {why}; {has}")
     if len(found) != 1:
@@ -112,22 +115,22 @@ def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:
 
 
 def _takes_setup(file: str, controller: type[Any]) -> type[Any]:
-    """The class. Raises UsageError where it cannot be called as a flow begins."""
+    """Returns the class. Raises UsageError if a flow cannot construct it."""
     try:
         signature(controller).bind(None)
     except TypeError:
         cure = "write def __init__(self, setup)"
         raise UsageError(f"{file}: class {controller.__name__} does not take setup; {cure}") from None
     except ValueError:
-        # A class that is not of Python has no signature.
+        # A class that is not written in Python has no signature.
         pass
     return controller
 
 
-def told(error: BaseException) -> str:
-    """An error in one line.
+def error_line(error: BaseException) -> str:
+    """Returns an error in one line.
 
-    It has the file and line of the user's code that it came from, and the exception.
+    It has the file and line of the user's code that raised it, and the exception.
     """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}"

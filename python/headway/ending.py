@@ -24,7 +24,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _came: list[signal.Signals] = []
 """The last signal that came."""
 _is_command = threading.Event()
-"""Set where the process is ours to end. A notebook that uses the Python API is not."""
+"""Set if this process runs a command. A notebook that uses the Python API must not be ended."""
 
 
 def exit_code() -> int:
@@ -48,7 +48,7 @@ def prepare() -> None:
 
 
 def on_request(ask: Callable[[], None]) -> None:
-    """Calls `ask` at each of the signals from now on, instead of KeyboardInterrupt."""
+    """Calls `ask` at each of the signals from now on, instead of raising KeyboardInterrupt."""
 
     def handle(number: int, _: object) -> None:
         _remember(number)
@@ -71,7 +71,7 @@ def sets(event: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
 def sets_at_end_of_input(event: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
     """Sets the event once standard input closes.
 
-    It is for a service that ends with the program that started it.
+    This is for a service that ends with the program that started it.
     """
 
     def read_all() -> None:
@@ -91,7 +91,10 @@ def sets_at_end_of_input(event: asyncio.Event, loop: asyncio.AbstractEventLoop) 
 
 
 def _has_input(descriptor: int) -> bool:
-    """Waits for input and throws it away; whether there was any before its end. Raises OSError."""
+    """Waits for input and discards it.
+
+    Returns whether there was any before its end. Raises OSError.
+    """
     select.select([descriptor], [], [])
     try:
         return bool(os.read(descriptor, 1 << 16))
@@ -111,18 +114,18 @@ def noted() -> Iterator[threading.Event]:
     """Interrupts nothing inside.
 
     The event is set once a signal has come, and `exit_code` is that signal's. The third signal is
-    for what never ends by itself. It ends a command's process at once. Anywhere else it raises
-    KeyboardInterrupt: the process has more to lose than our results.
+    for work that never ends by itself. It ends a command's process at once. Anywhere else it raises
+    KeyboardInterrupt, because the process may have more to lose than our results.
     """
     asked = threading.Event()
     again = count(2)
     if threading.current_thread() is not threading.main_thread():
-        # No signal interrupts another thread.
+        # Signals interrupt only the main thread.
         yield asked
         return
 
     def note(number: int, _: object) -> None:
-        # The first one counts.
+        # The first signal decides the exit code.
         if not asked.is_set():
             _remember(number)
             asked.set()
@@ -148,10 +151,7 @@ def noted() -> Iterator[threading.Event]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Lets what is written inside be written whole.
-
-    A signal that comes meanwhile takes effect after it.
-    """
+    """Lets a write inside finish. A signal that comes meanwhile takes effect after it."""
     with noted() as asked:
         yield
     if asked.is_set():
@@ -159,7 +159,7 @@ def held() -> Iterator[None]:
 
 
 def _say(line: str) -> None:
-    """From a signal's handler: no buffer and no lock."""
+    """Prints from a signal's handler, without a buffer and without a lock."""
     with suppress(OSError):
         os.write(2, f"headway: {line}\n".encode())
 

@@ -7,12 +7,15 @@ from headway._native import UsageError
 
 
 def install(extra: str) -> str:
-    """How to get an extra. PyPI has another project of our name: only our sources are named."""
+    """Says how to install an extra.
+
+    PyPI has another project of this name, so it names only our sources.
+    """
     return f"pip install '.[{extra}]' in the folder of Headway's sources"
 
 
 def need(module: str, extra: str = "onnx") -> Any:
-    """Imports a module that the extra brings. Raises UsageError that says how to install it."""
+    """Imports a module of an extra. Raises UsageError that says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError:

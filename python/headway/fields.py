@@ -14,9 +14,9 @@ class Field(NamedTuple):
     kind: str
     """text, int32, int64 or float64; with a question mark after it, values may be missing."""
     unit: str
-    """Empty where it has none."""
+    """The unit; empty for a column without one."""
     help: str
-    """What it means, for docs."""
+    """The meaning, for docs."""
 
     @property
     def type(self) -> str:

@@ -1,7 +1,4 @@
-"""Files that are either there whole or not at all.
-
-Also folders that one process at a time writes into.
-"""
+"""Writes files that are either there whole or not at all, and locks folders for one process."""
 
 import errno
 import fcntl
@@ -26,8 +23,8 @@ STDOUT = Path("/dev/stdout")
 MAX_SPOOLED = 1 << 30
 _STREAMS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
 _IN_PLACE = {errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS}
-"""Why a file may have no new one in its place, though it can be written: it is mounted, or its
-folder is closed."""
+"""Errors that prevent replacing a file that can be written: it is mounted, or its folder is
+closed."""
 
 
 def write_atomic(path: Path, content: bytes | str, mode: int = 0o666) -> None:
@@ -36,12 +33,13 @@ def write_atomic(path: Path, content: bytes | str, mode: int = 0o666) -> None:
 
 
 def write_parts(path: Path, parts: Iterable[bytes | str], mode: int = 0o666) -> None:
-    """Writes beside `path` and renames: a reader or a crash never meets half a file.
+    """Writes a file that readers never see half written, not even after a crash.
 
-    A file that is there keeps its mode and owner. A new one has of `mode` what the umask leaves. A
-    link stays one, and its target is replaced. A device, a pipe or an open stream is written into,
-    as nothing could replace it. So is a file that is mounted by itself, or whose folder cannot be
-    written. Of a hard link only this name changes.
+    It writes a temporary file in the same folder, and renames it. A file that exists keeps its mode
+    and owner. A new one gets `mode` with the umask applied. A symbolic link stays, and its target
+    is replaced. A device, a pipe or an open stream is written into, because nothing could replace
+    it. So is a file that is mounted by itself, or whose folder cannot be written. Of several hard
+    links only this name gets the new contents.
 
     Raises:
         RunError: It cannot be written.
@@ -50,7 +48,7 @@ def write_parts(path: Path, parts: Iterable[bytes | str], mode: int = 0o666) -> 
     blocks = (part.encode(errors="backslashreplace") if isinstance(part, str) else part for part in parts)
     try:
         if (number := descriptor_of(path)) is not None:
-            # What was printed before it comes before it.
+            # Earlier output comes first.
             sys.stdout.flush()
             _write_all(number, blocks)
         elif replaceable(path):
@@ -65,7 +63,7 @@ def write_parts(path: Path, parts: Iterable[bytes | str], mode: int = 0o666) -> 
 
 
 def _write_all(number: int, blocks: Iterable[bytes]) -> None:
-    """Writes all of them to the descriptor, and waits where a pipe is full."""
+    """Writes all of the parts to the descriptor, and waits while a pipe is full."""
     for block in blocks:
         left = memoryview(block)
         while left:
@@ -76,21 +74,21 @@ def _write_all(number: int, blocks: Iterable[bytes]) -> None:
 
 
 def unfinished(path: Path, end: object) -> Path:
-    """A hidden name beside `path` for what is not whole yet.
+    """Returns a hidden name beside `path` for a file that is not complete yet.
 
-    Of a long name it has the beginning alone.
+    A long name is shortened.
     """
     # 60 characters are at most 240 bytes, and a name may have 255.
     return path.with_name(f".{path.name[:60]}.{end}")
 
 
 def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
-    """Replaces `target` by a new file; where that is impossible, writes into it."""
+    """Replaces `target` by a new file. If that is impossible, writes into it."""
     if target.is_symlink():
         raise OSError(errno.ELOOP, "the link leads to itself")
-    beside = unfinished(target, os.getpid())
+    temporary = unfinished(target, os.getpid())
     try:
-        with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.writelines(blocks)
             file.flush()
             # A power loss leaves the old file or the new.
@@ -99,15 +97,15 @@ def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
             before = target.stat()
             # Only root may give a file away, and some file systems have no owners.
             with suppress(OSError):
-                os.chown(beside, before.st_uid, before.st_gid)
-            beside.chmod(stat.S_IMODE(before.st_mode))
-        beside.replace(target)
+                os.chown(temporary, before.st_uid, before.st_gid)
+            temporary.chmod(stat.S_IMODE(before.st_mode))
+        temporary.replace(target)
     except OSError as error:
         if error.errno not in _IN_PLACE or not target.is_file():
             raise
         with target.open("r+b") as file:
-            if beside.exists():
-                with beside.open("rb") as written:
+            if temporary.exists():
+                with temporary.open("rb") as written:
                     shutil.copyfileobj(written, file)
             else:
                 file.writelines(blocks)
@@ -116,11 +114,11 @@ def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
             os.fsync(file.fileno())
     finally:
         with suppress(OSError):
-            beside.unlink()
+            temporary.unlink()
 
 
 def descriptor_of(path: Path) -> int | None:
-    """The open descriptor of this process that is meant, by itself or by a link.
+    """Returns the open descriptor of this process that is meant, by itself or by a link.
 
     None for any other file. If it were opened again, it would be written from its beginning, over
     what others have put there.
@@ -143,22 +141,19 @@ def replaceable(path: Path) -> bool:
 
 
 def given(path: Path) -> Path:
-    """The file that is meant: `-` is standard output."""
+    """Returns the file that is meant: `-` is standard output."""
     return STDOUT if str(path) == "-" else path
 
 
 def not_over(path: Path, inputs: Iterable[Path], option: str) -> None:
-    """Raises UsageError if the file `path` that is to be written is one of those that are read."""
+    """Raises UsageError if the output file `path` is one of the input files."""
     for one in inputs:
         if one.exists() and path.exists() and one.samefile(path):
-            raise UsageError(f"{option} {path}: is read for it, and would be lost; give another file")
+            raise UsageError(f"{option} {path}: is an input too, and would be lost; give another file")
 
 
 def make_parent(path: Path, option: str) -> None:
-    """Makes the folder of the file `path` that is to be written.
-
-    Raises UsageError as `make_folder`.
-    """
+    """Makes the folder of the output file `path`. Raises UsageError as `make_folder`."""
     if replaceable(path):
         make_folder(Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent, option)
 
@@ -166,23 +161,23 @@ def make_parent(path: Path, option: str) -> None:
 def make_folder(path: Path, option: str) -> Path:
     """Makes the folder that `option` names, with its parents.
 
-    Raises UsageError where it cannot be written.
+    Raises UsageError if it cannot be written.
     """
     try:
         make_path(path)
     except (FileExistsError, NotADirectoryError):
         what = "a link that leads nowhere" if path.is_symlink() else "a file"
-        raise UsageError(f"{option} {path}: {what} is in the way; give a folder") from None
+        raise UsageError(f"{option} {path}: {what} exists and is not a folder; give a folder") from None
     except OSError:
         raise UsageError(f"{option} {path}: cannot be made; give a folder that can be written") from None
-    # As this process may write: capabilities count, as they do when it writes.
+    # Capabilities count here as they do when the process writes.
     if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise UsageError(f"{option} {path}: not writable; give a folder that can be written")
     return path
 
 
 _made: list[Path] = []
-"""Folders that this process has made, and may take away again while nothing is in them."""
+"""Folders that this process has made, and may remove while they are empty."""
 
 
 def make_path(path: Path, mode: int = 0o777) -> None:
@@ -193,7 +188,7 @@ def make_path(path: Path, mode: int = 0o777) -> None:
 
 @contextmanager
 def _opened(folder: Path) -> Iterator[int]:
-    """A descriptor of the folder inside."""
+    """Gives a descriptor of the folder."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield descriptor
@@ -202,11 +197,11 @@ def _opened(folder: Path) -> Iterator[int]:
 
 
 def remove_empty() -> None:
-    """Takes away the folders that were made here and have nothing in them, as after a refusal.
+    """Removes the folders that were made here and are empty, as after a refusal.
 
-    One that another process has locked stays.
+    It leaves a folder that another process has locked.
     """
-    # What lies in a folder goes before it.
+    # A folder's contents go before it.
     for folder in sorted(_made, key=lambda folder: len(folder.parts), reverse=True):
         with suppress(OSError), _opened(folder) as descriptor:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -215,14 +210,14 @@ def remove_empty() -> None:
 
 
 def is_at(descriptor: int, path: Path) -> bool:
-    """Is what was opened still there? Another process may have taken it away since."""
+    """Is the opened file still there? Another process may have removed it."""
     return path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
 
 
 def new_folder(parent: Path) -> Path:
-    """Makes a folder that nobody else has, named by the time.
+    """Makes a new folder that no one else has, named by the time.
 
-    Raises UsageError where it cannot be written.
+    Raises UsageError if it cannot be written.
     """
     make_folder(parent, "the working folder's")
     name = time.strftime("%Y%m%d-%H%M%S")
@@ -240,15 +235,15 @@ def new_folder(parent: Path) -> Path:
 
 
 def lock(file: IO[Any] | int, folder: Path, option: str = "--out") -> None:
-    """Has the folder for this process until `file` is closed.
+    """Locks the folder for this process until `file` is closed.
 
     Args:
         file: An open file in the folder, or a descriptor of the folder.
         folder: Where it is, for the message.
-        option: What names the folder, for the message.
+        option: The option that names the folder, for the message.
 
     Raises:
-        UsageError: If another process has it.
+        UsageError: Another process has it.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -260,14 +255,14 @@ def lock(file: IO[Any] | int, folder: Path, option: str = "--out") -> None:
         # Some network file systems keep no locks, or none of a folder.
         print(
             f"headway: warning: {option} {folder}: cannot be locked ({error.strerror}); "
-            "see that no other command writes there",
+            "make sure that no other command writes there",
             file=sys.stderr,
         )
 
 
 @contextmanager
 def in_utf8(path: Path | str) -> Iterator[str]:
-    """The file or folder under a name in UTF-8 inside, for our native module takes no other.
+    """Gives the file or folder under a name in UTF-8, because our native module takes no other.
 
     A name with other bytes is reached through an open file descriptor of its folder.
     """
@@ -290,7 +285,7 @@ def in_utf8(path: Path | str) -> Iterator[str]:
 
 
 def called(path: str) -> str:
-    """What a message calls a file that was given: `-` is standard input."""
+    """Returns the name of a given file for a message: `-` is standard input."""
     return "standard input" if path in ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0") else path
 
 
@@ -307,10 +302,10 @@ def _spool_folder() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def spooled(path: str) -> str:
-    """A regular file with what `path` has.
+    """Gives a regular file with the contents of `path`.
 
     It is the file itself, or a copy of a pipe, which can be read only once. `-` is standard input.
-    Raises UsageError where it cannot be read.
+    Raises UsageError if it cannot be read.
     """
     name, path = called(path), "/dev/stdin" if path == "-" else path
     if os.path.isfile(path):
@@ -318,7 +313,7 @@ def spooled(path: str) -> str:
     copy = Path(_spool_folder().name) / str(len(list(Path(_spool_folder().name).iterdir())))
     try:
         with Path(path).open("rb") as stream, copy.open("wb") as file:
-            # Some devices never end.
+            # Some devices have no end.
             left = MAX_SPOOLED
             while block := stream.read(min(left, 1 << 20)):
                 left -= file.write(block)
@@ -331,7 +326,7 @@ def spooled(path: str) -> str:
 
 
 _given_as: dict[str, str] = {}
-"""What was given for each copy that `spooled` has made."""
+"""The path that was given for each copy that `spooled` has made."""
 
 
 @contextmanager
@@ -341,7 +336,7 @@ def by_given_names() -> Iterator[None]:
         yield
     except (UsageError, RunError) as error:
         said = str(error)
-        # The longest first: the name of one copy may begin as that of another.
+        # The longest comes first: the name of one copy may be the start of another's.
         for copy in sorted(_given_as, key=len, reverse=True):
             said = said.replace(copy, _given_as[copy])
         raise type(error)(said) from None
@@ -349,10 +344,10 @@ def by_given_names() -> Iterator[None]:
 
 @contextmanager
 def alone_in(folder: Path, option: str = "--out", *, named: Path | None = None) -> Iterator[int]:
-    """Has the folder for this process inside, and gives its descriptor.
+    """Locks the folder for this process inside, and gives its descriptor.
 
-    It is made if it is not there. Raises UsageError, which names `named` or else the folder, if
-    another process has it.
+    It is made if it does not exist. Raises UsageError if another process has it. The error names
+    `named` or else the folder.
     """
     while True:
         make_folder(folder, option)
@@ -366,33 +361,33 @@ def alone_in(folder: Path, option: str = "--out", *, named: Path | None = None) 
 
 @contextmanager
 def alone_making(path: Path, command: str, option: str = "--out") -> Iterator[None]:
-    """As `alone_in`, for a file or folder that is made whole or not at all.
+    """Locks as `alone_in` does, for a file or folder that is made whole or not at all.
 
-    An empty folder beside it is locked.
+    It locks an empty folder beside it.
     """
     whole = path.absolute()
-    beside = unfinished(whole, command)
-    with alone_in(beside, option, named=path):
+    marker = unfinished(whole, command)
+    with alone_in(marker, option, named=path):
         try:
             yield
         finally:
             with suppress(OSError):
-                beside.rmdir()
+                marker.rmdir()
 
 
 def put_between(text: str, begin: str, block: str, path: Path) -> str:
-    """The page with `block` between the line `begin` and the next `<!-- end -->`.
+    """Returns the page with `block` between the line `begin` and the next `<!-- end -->`.
 
     Nothing else is changed.
 
     Args:
         text: The page.
         begin: A marker that stands there once.
-        block: What is measured, ending in a newline.
+        block: The measured text, ending in a newline.
         path: Where the page is, for the message.
 
     Raises:
-        UsageError: If the markers are not there.
+        UsageError: The markers are missing.
     """
     before, found, rest = text.partition(f"{begin}\n")
     _, closed, after = rest.partition("<!-- end -->")
@@ -403,9 +398,9 @@ def put_between(text: str, begin: str, block: str, path: Path) -> str:
 
 
 def home(variable: str) -> Path:
-    """The user's home folder.
+    """Returns the user's home folder.
 
-    Raises UsageError where there is none; `variable` may be set in its place.
+    Raises UsageError if there is none; `variable` may be set instead.
     """
     try:
         return Path.home()

@@ -1,4 +1,4 @@
-"""Whether the machine kept up with runs in real time (docs/fitness.md)."""
+"""Decides whether the machine kept up with runs in real time (docs/fitness.md)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict, cast
@@ -13,7 +13,7 @@ WORSE = {
     "emulator_cpu": max,
     "unexplained_loss": max,
 }
-"""The figures of a run, and which of two is the worse."""
+"""The figures of a run, each with the function that chooses the worse of two values."""
 
 
 class Unfit(TypedDict):
@@ -24,7 +24,7 @@ class Unfit(TypedDict):
 
 
 class Fitness(TypedDict):
-    """Of runs in real time the worst of each figure (docs/fitness.md), and the unfit runs."""
+    """The worst of each figure over runs in real time (docs/fitness.md), and the unfit runs."""
 
     lateness_p50_ms: float | None
     lateness_p99_ms: float | None
@@ -38,11 +38,14 @@ class Fitness(TypedDict):
 
 
 def fitness(runs: Iterable[Mapping[str, Any]]) -> Fitness | None:
-    """Of rows of results, one a run. None for simulated time, in which no machine is late."""
+    """Summarises rows of results, one a run.
+
+    Returns None for simulated time, in which the machine cannot be late.
+    """
     runs = list(runs)
     worst: dict[str, float | None] = {}
     for name, worse in WORSE.items():
-        # Results that are older than a figure do not have it.
+        # Results that are older than a figure lack it.
         values = [value for run in runs if (value := run.get(name)) is not None]
         worst[name] = worse(values) if values else None
     unfit: list[Unfit] = [{"run": run["run"], "why": why} for run in runs if (why := run.get("unfit"))]
@@ -52,9 +55,9 @@ def fitness(runs: Iterable[Mapping[str, Any]]) -> Fitness | None:
 
 
 def verdict(rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """How many runs of these rows of a bench are unfit.
+    """Says how many runs of these rows of a bench are unfit.
 
-    It is a sentence without its end; None if none is.
+    It is a sentence without its full stop; None if all are fit.
     """
     rows = list(rows)
     bad = sum(len(row["fitness"]["unfit"]) for row in rows if row["fitness"])
@@ -65,7 +68,7 @@ def verdict(rows: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 def reason(row: Mapping[str, Any]) -> str | None:
-    """Why runs of a scheme in a scenario are unfit: the first one's reason; None if all are fit."""
+    """Returns the first reason why a scheme's runs in a scenario are unfit, or None."""
     unfit = row["fitness"]["unfit"] if row["fitness"] else []
     if not unfit:
         return None

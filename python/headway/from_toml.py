@@ -1,4 +1,4 @@
-"""Files in TOML that a user writes, read and checked.
+"""Reads and checks TOML files that a user writes.
 
 Errors are of one line: what, where, what is right.
 """
@@ -20,10 +20,10 @@ FACTORS = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a topology's file holds. Raises UsageError."""
+    """Returns the contents of a topology's file. Raises UsageError."""
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise UsageError(f"{path}: longer than {LARGEST_FILE >> 20} MiB; a topology is not")
+            raise UsageError(f"{path}: longer than {LARGEST_FILE >> 20} MiB; give a topology, which is shorter")
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
@@ -34,13 +34,13 @@ def read(path: Path) -> dict[str, Any]:
 
 
 class Checks:
-    """What the values of one file must be.
+    """Checks the values of one file.
 
-    Each raises UsageError, which names the file and the entry.
+    Each check raises UsageError, which names the file and the entry.
     """
 
     MOST: ClassVar[dict[str, int]] = {}
-    """Of each kind of entry, how many there may be."""
+    """The largest number of entries of each kind."""
     MOST_FOR = "are watched"
     RATES, RATES_BPS = "1bps to 10000Gbps", (1, 10_000 * FACTORS["G"])
 
@@ -75,13 +75,13 @@ class Checks:
         if not (isinstance(value, list) and all(isinstance(entry, dict) for entry in value)):
             self._wrong(f"[[{key}]]", "must be tables")
         if len(value) > self.MOST[key]:
-            self._wrong(f"[[{key}]]", f"there are {len(value)}; at most {self.MOST[key]} {self.MOST_FOR}")
+            self._wrong(f"[[{key}]]", f"has {len(value)} entries; at most {self.MOST[key]} {self.MOST_FOR}")
         return [(f"[[{key}]] {number}", entry) for number, entry in enumerate(value, 1)]
 
     def _keys(self, entry: dict[str, Any], where: str, known: set[str]) -> None:
         for key in entry:
             if key not in known:
-                self._wrong(where, f"unknown key '{key}'; there are {', '.join(sorted(known))}")
+                self._wrong(where, f"unknown key '{key}'; keys are {', '.join(sorted(known))}")
 
     def _wrong(self, where: str, what: str) -> NoReturn:
         raise UsageError(": ".join(part for part in (self._origin, where, what) if part))

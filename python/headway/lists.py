@@ -1,4 +1,4 @@
-"""What there is to compare, and to compare on: scenarios, traces, models."""
+"""Lists scenarios, traces and models."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def scenario_families() -> list[list[Scenario]]:
-    """The scenarios that come with Headway, in the order of docs, each with its family."""
+    """Returns the scenarios that come with Headway, in the order of docs, each with its family."""
     return [Scenario.load_all(name) for name in scenario_names()]
 
 
 def about_scenario(members: list[Scenario]) -> dict[str, Any]:
-    """A scenario or a family: name, paper, flows (the most), traces, varies, description, sweep."""
+    """Describes a scenario or family: name, paper, flows, traces, varies, description, sweep."""
     first = members[0]
     sweep = first.sweep
     return {
@@ -32,18 +32,18 @@ def about_scenario(members: list[Scenario]) -> dict[str, Any]:
 
 
 def name_of(members: list[Scenario]) -> str:
-    """The name of a scenario or a family."""
+    """Returns the name of a scenario or a family."""
     sweep = members[0].sweep
     return str(sweep["family"]) if sweep else members[0].name
 
 
 def varies(members: list[Scenario]) -> list[str]:
-    """What the seed varies in any member of a family."""
+    """Returns what the seed varies in any member of a family."""
     return list(dict.fromkeys(what for s in members for what in s.varies))
 
 
 def about_traces() -> list[dict[str, Any]]:
-    """Every trace that is known by name: name, path (None if it is not here), evaluation.
+    """Describes every trace that is known by name: name, path (None if it is missing), evaluation.
 
     `evaluation` has the seconds that are kept from training, as split.toml writes them.
     """
@@ -57,7 +57,7 @@ def about_traces() -> list[dict[str, Any]]:
 
 
 def about_models() -> list[dict[str, Any]]:
-    """The models that come with Headway, then the learners, as `about_model` has them."""
+    """Describes the models that come with Headway, then the learners, as `about_model` does."""
     from headway.models import shipped
     from headway.models.learner import shipped_learners
 
@@ -65,11 +65,11 @@ def about_models() -> list[dict[str, Any]]:
 
 
 def about_model(model: Model | Learner) -> dict[str, Any]:
-    """What a model or a learner is: from its name and id to the command that trained it.
+    """Describes a model or a learner, from its name and id to the command that trained it.
 
     `net` is the network in a few words, such as `mlp 30-32-16-1`; a learner has None.
     """
-    # NumPy comes along: help has to start without it.
+    # Imported late, because it loads NumPy and help has to start quickly.
     from headway.trained_range import described
 
     card, training = model.card, model.card["training"]

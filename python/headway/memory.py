@@ -1,4 +1,4 @@
-"""How much memory there is: what would take more is refused before it begins, in one line."""
+"""Checks free memory: work that would take more is refused before it begins, in one line."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ if TYPE_CHECKING:
 CGROUPS = Path("/sys/fs/cgroup")
 GROUPS_OF_THIS = Path("/proc/self/cgroup")
 CACHED = {"inactive_file", "active_file", "slab_reclaimable"}
-"""Of a group's memory, what the kernel gives back when memory is needed."""
+"""Fields of a control group's memory that the kernel frees when memory is needed."""
 ALWAYS = 256_000_000
-"""Bytes that nobody is refused: estimates of what is free are not that exact."""
+"""Requests of at most this many bytes are never refused, because estimates of free memory are not
+that exact."""
 UNCHECKED = "HEADWAY_MEMORY"
-"""With this variable set to `unchecked` nothing is refused."""
+"""If this variable is set to `unchecked`, nothing is refused."""
 
 
 def check(needed: int, what: str, cure: str) -> None:
-    """Raises UsageError where `what` takes more memory than there is.
+    """Raises UsageError if `what` takes more memory than there is.
 
     Args:
-        needed: Bytes, estimated.
-        what: Begins the line: the option or parameter, and its value.
-        cure: Ends it: what to change.
+        needed: Estimated bytes.
+        what: The start of the line: the option or parameter, and its value.
+        cure: The end of the line: what to change.
     """
     if needed <= ALWAYS or os.environ.get(UNCHECKED) == "unchecked":
         return
@@ -41,9 +42,9 @@ def check(needed: int, what: str, cure: str) -> None:
 
 
 def available() -> int | None:
-    """Bytes that this process may still take.
+    """Returns the bytes that this process may still take, by the machine and its control groups.
 
-    They are what the machine and its control groups still have; None if nobody says.
+    None if that is unknown.
     """
     known = [*_of_machine(), *_of_groups()]
     return min(known) if known else None
@@ -65,12 +66,12 @@ def _of_groups() -> Iterator[int]:
             most, used = "memory.limit_in_bytes", "memory.usage_in_bytes"
         else:
             continue
-        # In a container the root is its own group, whatever the path says.
+        # In a container the root is the container's own group, whatever the path says.
         for folder in {root, *(root / part for part in (Path(path[1:]), *Path(path[1:]).parents))}:
             limits = [line for line in _read(folder / most) if line.isdecimal()]
             uses = _read(folder / used)
             if limits and uses:
-                # What is cached of files goes when memory is needed.
+                # Cached files are dropped when memory is needed.
                 lines = [line.partition(" ") for line in _read(folder / "memory.stat")]
                 files = sum(int(bytes_) for name, _, bytes_ in lines if name.removeprefix("total_") in CACHED)
                 yield int(limits[0]) - int(uses[0]) + files

@@ -1,6 +1,6 @@
-"""What a bench leaves in its folder, read back.
+"""Reads the results that a bench has left in its folder.
 
-Everything stands in results.parquet and series.parquet.
+All of them are in results.parquet and series.parquet.
 """
 
 import json
@@ -26,9 +26,9 @@ BENCH_SCHEMA = 1
 """Version of bench.json and of the footer of results.parquet that it is made from."""
 
 COLLAPSED = 0.1
-"""Of another's throughput in the same run."""
+"""A scheme has collapsed if it has less than this share of another's throughput in the same run."""
 READABLE = ("2", "3", "4", "5", str(results_schema))
-"""Versions of results.parquet and series.parquet: 2 had no column `model`, 3 no
+"""Readable versions of results.parquet and series.parquet. 2 had no column `model`, 3 no
 `refused_decisions`, 4 no `guard_trips`, 5 in its series no `sent_mbps` and `lost_mbps`."""
 
 FILES = ("results.parquet", "series.parquet")
@@ -40,7 +40,7 @@ class Place(TypedDict, total=False):
 
     machine: str
     headwayd: str | None
-    """Of world `kernel`."""
+    """headwayd's version, in world `kernel`."""
 
 
 class BenchOrigin(Place):
@@ -51,17 +51,17 @@ class BenchOrigin(Place):
     code_version: str
     """Version and commit of the compiled core."""
     command: str
-    """Gives the same numbers again."""
+    """The command that gives the same numbers again."""
     against: str | None
     """The scheme that the others are compared with."""
     notes: list[str]
-    """What makes it doubtful, and what was left out."""
+    """Why the bench is doubtful, and what was left out."""
     controllers: dict[str, dict[str, str]]
-    """Of each scheme that is a Python class: `file`, `class`, `sha256`."""
+    """`file`, `class` and `sha256` of each scheme that is a Python class."""
     world: str
     runs: int
     seconds: float | None
-    """None where each scenario has its own."""
+    """Length of a run in s; None if each scenario has its own."""
     warmup: float
     seed: int
 
@@ -79,15 +79,15 @@ class BenchScenario(TypedDict):
     hash: str
     text: str
     sweep: "SweepFacts | None"
-    """Of a member of a family."""
+    """The family's setting, for a member of a family."""
     trace_s: float | None
     """The length of the trace in which runs begin at offsets; else None."""
     offsets_s: list[float] | None
-    """Where each run begins there, by its number."""
+    """Where each run begins in that trace, in s, by its number."""
 
 
 class BenchFacts(BenchOrigin):
-    """What the footer of results.parquet says of a bench. bench.json has it too."""
+    """The footer of results.parquet about a bench. bench.json has it too."""
 
     schema: int
     finished_runs: int
@@ -97,19 +97,20 @@ class BenchFacts(BenchOrigin):
 
 @dataclass(frozen=True)
 class Bench:
-    """A bench: how it was made, its runs, and what they amount to."""
+    """A bench: how it was made, its runs, and their statistics."""
 
     facts: BenchFacts
     runs: Rows
-    """One a run and flow, as `Batch.results` gives them, as often as they are asked for."""
+    """One row a run and flow, as `Batch.results` gives them. You can iterate over them several
+    times."""
     series: list[dict[str, Any]]
-    """One a recorded run and flow; its columns are lists, one entry a bin."""
+    """One row a recorded run and flow; its columns are lists, one entry a bin."""
     tell: Tell = silent
-    """Is told how far `rows` are, which take a while where there are many runs."""
+    """Takes the finished share of `rows`, which take a while if there are many runs."""
 
     @cached_property
     def offsets(self) -> dict[str, Offsets]:
-        """Where runs begin in the trace of their scenario, for those that do at offsets."""
+        """Returns where runs begin in the trace of their scenario, for those that do at offsets."""
         moving = {
             one["name"]: (one["trace_s"], one["offsets_s"])
             for one in self.facts["scenarios"]
@@ -124,7 +125,7 @@ class Bench:
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
-        """One row a scheme and scenario, with intervals and with what it needs to stand alone."""
+        """Returns one row a scheme and scenario, with intervals and all that describes it."""
         traces = {s["name"]: s["traces"] for s in self.facts["scenarios"]}
         facts = self.facts
         own = {"schema": facts["schema"], "code_version": facts["code_version"], "seed": facts["seed"]}
@@ -137,22 +138,22 @@ class Bench:
 
     @cached_property
     def comparisons(self) -> dict[tuple[str, str], Comparison]:
-        """Each scheme run by run beside the one of `--against`, by scheme and scenario."""
+        """Compares each scheme run by run with the one of `--against`, by scheme and scenario."""
         against = self.facts.get("against")
         return compare(self._numbered, against, self.offsets) if against else {}
 
     def leaders(self, metric: str, *, more: bool) -> Leaders:
-        """The best scheme of each scenario in a metric, and those that may be as good."""
+        """Returns the best scheme of each scenario in a metric, and those that may be as good."""
         return leaders(self._numbered, metric, more=more, offsets=self.offsets)
 
     @cached_property
     def _numbered(self) -> Numbered:
-        """The runs, grouped once for all metrics."""
+        """Returns the runs, grouped once for all metrics."""
         return numbered(self.runs)
 
     @property
     def refused(self) -> list[str]:
-        """A line for each scheme of which a network's numbers were not finite.
+        """Returns a line for each scheme whose network gave numbers that were not finite.
 
         It says so, and what that means.
         """
@@ -164,7 +165,7 @@ class Bench:
 
     @property
     def guarded(self) -> list[str]:
-        """A line for each learned scheme whose flows the kernel's guard took over.
+        """Returns a line for each learned scheme whose flows the kernel's guard took over.
 
         It says how often, and what that means.
         """
@@ -173,7 +174,7 @@ class Bench:
 
     @property
     def collapsed(self) -> list[str]:
-        """A line for each scheme that has next to nothing in a run where another has much.
+        """Returns a line for each scheme that has next to nothing where another has much.
 
         It says how often, and names the worst.
         """
@@ -197,7 +198,7 @@ class Bench:
         ]
 
     def _counts(self, name: str) -> dict[str, list[int]]:
-        """What was counted under that name in runs where it is not zero, by scheme."""
+        """Returns the counts under that name in runs where it is not zero, by scheme."""
         counts: dict[str, list[int]] = {}
         for run in self.runs:
             if run["flow"] == ALL_FLOWS and run.get(name):
@@ -206,7 +207,7 @@ class Bench:
 
     @property
     def interval_warning(self) -> str | None:
-        """That intervals rest on too few samples, and what would help; None where they do not."""
+        """Says that intervals come from too few samples, and what would help; else None."""
         sure = [row for row in self.rows if row["throughput_mbps"]["ci95"] is not None]
         models = [row["model"].count(",") + 1 for row in sure if "," in (row["model"] or "")]
         if models and min(models) < ENOUGH_MODELS:
@@ -219,21 +220,21 @@ class Bench:
         for row in sure:
             starts = self.offsets.get(row["scenario"])
             if starts and row["runs"] // block_length(row["runs"], row["seconds"], starts.trace_s) < FEW:
-                return "Intervals are rough where runs overlap in one recording; add other recordings."
+                return "Intervals are rough if runs overlap in one recording; add other recordings."
         return None
 
     @cached_property
     def regions(self) -> dict[tuple[str, str], Ellipse]:
-        """The 95% confidence ellipse of p95 delay and throughput, by scheme and scenario."""
+        """Returns the 95% confidence ellipse of p95 delay and throughput, by both names."""
         return regions(self.runs, self.offsets)
 
 
 def guarded(scheme: str, trips: Sequence[int], runs: int) -> str:
-    """That the guard took flows of a scheme over, a sentence without its end.
+    """Says that the guard took flows of a scheme over, a sentence without its full stop.
 
     Args:
-        scheme: Whose.
-        trips: How often, of each run in which it did; at least one.
+        scheme: The scheme.
+        trips: How often, for each run in which it did; at least one.
         runs: How many runs there are in all.
     """
     times = "once" if sum(trips) == 1 else f"{sum(trips):,} times"
@@ -244,9 +245,9 @@ def guarded(scheme: str, trips: Sequence[int], runs: int) -> str:
 
 
 def read_bench(folder: Path, tell: Tell = silent) -> Bench:
-    """Reads the folder of a bench; `tell` is told how far its `rows` are.
+    """Reads the folder of a bench; `tell` takes the finished share of its `rows`.
 
-    Raises UsageError where it is none, or was written by another Headway.
+    Raises UsageError if it is not one, or if another version of Headway wrote it.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; give one that headway bench has written")
@@ -283,7 +284,7 @@ def _table(path: Path) -> tuple[dict[str, str], Mapping[str, Column]]:
 
 
 def _series(table: Mapping[str, Column]) -> list[dict[str, Any]]:
-    """Rows of one run and flow stand together; each such block becomes one dict of lists."""
+    """Groups the neighbouring rows of each run and flow into one dict of lists."""
     columns = {name: listed(column) for name, column in table.items()}
     keys = list(zip(*(columns[key] for key in SERIES_KEYS), strict=True))
     starts = [k for k in range(len(keys)) if k == 0 or keys[k] != keys[k - 1]]

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 INSTEAD = str.maketrans({"\u00b1": "+-", "\u2013": "-", "\u2014": "-", "\u2026": "...", "\u00b7": "-"})
-"""What is printed instead of signs that a terminal cannot show."""
+"""Replacements of characters that a terminal cannot show."""
 
 
 ERRORS = "headway"
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:
-    r"""Simple signs for those that cannot be shown.
+    r"""Replaces characters that cannot be shown by simple ones.
 
     The bytes of a name that is not UTF-8 become \xe9.
     """
@@ -47,7 +47,7 @@ codecs.register_error(ERRORS, _replace)
 
 
 class _Lenient(TextIOWrapper):
-    """Standard error that has gone or is full: what nobody can read must not end a run."""
+    """Standard error that may be closed or full. An unreadable message must not end a run."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):
@@ -60,14 +60,14 @@ class _Lenient(TextIOWrapper):
 
 
 def prepare() -> None:
-    """Makes a closed stream as /dev/null, and replaces what a stream's encoding cannot say."""
-    # A file that is opened later must not get the number of a closed stream: it would be printed
-    # into.
+    """Opens /dev/null for closed streams, and replaces what an encoding cannot show."""
+    # A file that is opened later must not get the number of a closed stream, because output would
+    # go into it.
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # A new file takes the lowest free number, which is this one.
+            # A new file gets the lowest free number, which is this one.
             os.set_inheritable(os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY), True)
     sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
@@ -80,22 +80,22 @@ def prepare() -> None:
 
 
 def shown(name: object) -> str:
-    r"""A name as text of one line.
+    r"""Returns a name as text of one line.
 
-    Control characters and bytes that are not UTF-8 stand there as \x1b.
+    Control characters and bytes that are not UTF-8 appear as \x1b.
     """
     return "".join(sign if sign.isprintable() else _escaped(sign) for sign in str(name))
 
 
 def quoted(path: object) -> str:
-    """A path as a word of a command that is shown."""
+    """Returns a path as a word of a command that is shown."""
     return shown(shlex.quote(str(path)))
 
 
-def beside(path: Path) -> TextIO:
-    """Where to say what was written into `path`.
+def report_stream(path: Path) -> TextIO:
+    """Returns where to report what was written into `path`.
 
-    It is not the file itself, where that is standard output.
+    It is not the file itself, if that is standard output.
     """
     from headway.files import descriptor_of
 
@@ -112,7 +112,7 @@ def results_in(path: Path, what: str = "the results are") -> None:
 
 
 def where_results_are() -> str:
-    """The end of a line about a standard output that is full.
+    """Returns the end of a line about a full standard output.
 
     It says where to find what could not be printed.
     """
@@ -139,14 +139,14 @@ def begin() -> None:
 
 
 def plain(name: object) -> str:
-    """A name for Rich's print: its brackets are no markup."""
+    """Returns a name for Rich's print, with its brackets escaped."""
     from rich.markup import escape
 
     return escape(shown(name))
 
 
 def silence() -> None:
-    """Sends what is still to be printed nowhere: the reader has left, or the disk is full."""
+    """Discards all further output, because the reader has left, or the disk is full."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -158,20 +158,20 @@ def silence() -> None:
 
 
 def screen(*, stderr: bool = False, width: int | None = None) -> "Console":
-    """Where tables and bars go.
+    """Returns the console for tables and bars.
 
-    NO_COLOR, FORCE_COLOR=0 and TERM=dumb win over all that asks for colours.
+    NO_COLOR, FORCE_COLOR=0 and TERM=dumb override all requests for colours.
     """
     from rich.console import Console
 
-    told = os.environ.get
-    # A path may have `:key:` in it, which is no sign.
+    variable = os.environ.get
+    # A path may contain `:key:`, which is not an emoji.
     ours: dict[str, Any] = {"stderr": stderr, "width": width, "highlight": False, "emoji": False}
-    if told("NO_COLOR") or told("FORCE_COLOR") in {"0", "false"} or told("TERM") == "dumb":
+    if variable("NO_COLOR") or variable("FORCE_COLOR") in {"0", "false"} or variable("TERM") == "dumb":
         return Console(force_terminal=False, color_system=None, **ours)
     return Console(**ours)
 
 
 def is_animated(console: "Console") -> bool:
-    """Whether bars may be drawn: only where it is a real terminal, whatever FORCE_COLOR says."""
+    """Whether bars may be drawn: only on a real terminal, whatever FORCE_COLOR says."""
     return console.file.isatty() and console.is_terminal

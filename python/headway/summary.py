@@ -1,4 +1,4 @@
-"""From the runs of a batch to one row a scheme and scenario, with intervals."""
+"""Summarises the runs of a batch in one row a scheme and scenario, with intervals."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
@@ -25,15 +25,15 @@ METRICS = (
     "convergence_s",
 )
 MAY_BE_NEGATIVE = "utility"
-"""The interval of any other metric ends at 0."""
+"""Metrics that may be negative. The interval of any other metric ends at 0."""
 SHARES = ("loss", "utilisation", "jain")
-"""And those of these at 1, or at the largest that was measured."""
+"""Metrics whose interval ends at 1, or at the largest value measured."""
 ALL_FLOWS = -1
 """The flow index of the row that takes all flows under test together."""
 
 
 class Offsets(NamedTuple):
-    """Where runs begin in a trace of `trace_s` seconds: `offset_s` of a run's seed."""
+    """Where runs begin in a trace of `trace_s` seconds: `offset_s` by a run's seed."""
 
     trace_s: float
     offset_s: Callable[[int], float | None]
@@ -50,15 +50,16 @@ def silent(_: float) -> None:
 
 
 def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None, tell: Tell = silent) -> list[Row]:
-    """One row for each scheme and scenario.
+    """Returns one row for each scheme and scenario.
 
-    It has scheme, model (the id of the trained model; of several the ids with commas between; None
-    without one), scenario, scenario_hash, world, runs, seconds, fitness (None in simulated time),
-    and a Metric for each of METRICS. Where several flows were under test, the same in every run,
-    `flows` has such metrics for each of them. Intervals are those of `headway.stats.means.mean` at
-    95%, over runs, or over models where a scheme has several; in blocks, ordered by offset, where
-    `offsets` has the scenario: its runs begin at offsets of one trace and may overlap. `tell` is
-    told how far the work is.
+    A row has scheme, model (the id of the trained model; with several models the ids with commas
+    between; None without one), scenario, scenario_hash, world, runs, seconds, fitness (None in
+    simulated time), and a Metric for each of METRICS. If several flows were under test, the same in
+    every run, `flows` has such metrics for each of them.
+
+    Intervals are those of `headway.stats.means.mean` at 95%, over runs, or over models if a scheme
+    has several. They are over blocks, ordered by offset, if `offsets` has the scenario: its runs
+    begin at offsets of one trace and may overlap. `tell` takes the finished share of the work.
     """
     groups: dict[tuple[str, str], dict[int, list[Run]]] = {}
     for run in runs:
@@ -100,9 +101,10 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None,
 
 
 def _shown(flows: Mapping[int, list[Run]]) -> dict[int, list[Run]]:
-    """All flows together, and where several are in every run each of them too.
+    """Returns all flows together, and each flow if the same flows are in every run.
 
-    Where flows come and go at random, the third of one run has nothing to do with that of another.
+    If flows come and go at random, the third flow of one run has nothing in common with that of
+    another.
     """
     together = flows[ALL_FLOWS]
     single = {flow: own for flow, own in sorted(flows.items()) if flow != ALL_FLOWS}
@@ -120,11 +122,11 @@ def _flow_labels(run: Run) -> dict[str, str | None]:
 
 
 def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> dict[tuple[str, str], Ellipse]:
-    """The 95% confidence ellipse of p95 delay and throughput, by scheme and scenario.
+    """Returns the 95% confidence ellipse of p95 delay and throughput, by both names.
 
-    x is the delay in ms, y the throughput in Mbit/s. Of all flows under test together; scheme and
-    scenario are missing where there is no region. Of a scheme with several models each model is one
-    sample.
+    The names are scheme and scenario. x is the delay in ms, y the throughput in Mbit/s, for all
+    flows under test together. A pair without a region is missing. In a scheme with several models
+    each model is one sample.
     """
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
@@ -142,7 +144,7 @@ def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -
 
 
 def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run], int]:
-    """The runs in an order in which neighbours are alike, and how many of them to take together."""
+    """Returns the runs ordered so that neighbours are alike, and how many belong together."""
     if not starts or not runs:
         return runs, 1
     ordered = sorted(runs, key=lambda run: starts.offset_s(run["seed"]) or 0.0)
@@ -150,7 +152,7 @@ def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run
 
 
 def _over_runs(runs: Sequence[Run], name: str, block: int) -> Metric:
-    """The mean of a metric; with several models the mean over models."""
+    """Returns the mean of a metric; with several models the mean over models."""
     known = [run for run in runs if run[name] is not None]
     block = block_of_known(block, [run[name] is not None for run in runs])
     values = [float(run[name]) for run in known]
@@ -164,14 +166,14 @@ def _over_runs(runs: Sequence[Run], name: str, block: int) -> Metric:
 
 
 def within_range(name: str, end: float, largest: float) -> float:
-    """An end of the interval of a metric, or the end of its range if that is nearer.
+    """Returns an end of the interval of a metric, or the end of its range if that is nearer.
 
     Student's interval may leave the range.
 
     Args:
         name: One of METRICS.
-        end: Of its interval.
-        largest: Its largest value, which may be above 1 by the way that it is counted.
+        end: The end of its interval.
+        largest: Its largest value. The way in which it is counted may make it larger than 1.
     """
     least = -inf if name == MAY_BE_NEGATIVE else 0.0
     most = max(1.0, largest) if name in SHARES else inf

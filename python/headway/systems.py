@@ -11,5 +11,5 @@ FOLDER = Path(__file__).parent / "data" / "systems"
 
 
 def systems() -> dict[str, Path]:
-    """The systems that come with Headway: name and file."""
+    """Returns the systems that come with Headway: name and file."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}

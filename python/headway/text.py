@@ -1,4 +1,4 @@
-"""Words for messages and commands: times, names that are nearly right, command lines."""
+"""Words for messages and commands: times, similar names, command lines."""
 
 import difflib
 import re
@@ -9,11 +9,14 @@ from headway._native import UsageError
 
 LONGEST_S = 1_000_000
 SHORTEST_S = 1e-9
-"""As in a scenario's own `seconds`."""
+"""The shortest time, as in a scenario's own `seconds`."""
 
 
 def seconds(text: str, option: str) -> float:
-    """A time such as 100ms or 2s, in seconds. Raises UsageError unless it is one above zero."""
+    """Returns a time such as 100ms or 2s, in seconds.
+
+    Raises UsageError unless it is one above zero.
+    """
     units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
     match = re.fullmatch(r"([0-9]*\.?[0-9]+)(us|ms|s|min)", text.strip())
     found = float(match[1]) * units[match[2]] if match else 0.0
@@ -24,13 +27,13 @@ def seconds(text: str, option: str) -> float:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word most like `word`, to end a sentence with: "; nearest is x" or nothing."""
+    """Returns the known word most like `word`, as "; nearest is x", or nothing."""
     like = difflib.get_close_matches(word, list(known), n=1)
     return f"; nearest is {like[0]}" if like else ""
 
 
 def command_line(options: Mapping[str, object], command: str = "bench") -> str:
-    """The command that gives the same results in any environment; None leaves an option out."""
+    """Returns the command that gives the same results anywhere. None leaves an option out."""
     typed = ["headway", command]
     for option, value in options.items():
         if value is not None:

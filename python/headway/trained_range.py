@@ -1,4 +1,4 @@
-"""Which paths a model was trained on: its card's `[training.range]`."""
+"""The paths that a model was trained on: its card's `[training.range]`."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 SEEDS = 1000
-"""Runs of each scenario whose paths are looked at."""
+"""Number of runs of each scenario whose paths are looked at."""
 KEYS = ("rate_mbps", "rtt_ms", "buffer_ms", "loss")
 REQUIRED = {"rate_mbps", "rtt_ms", "loss"}
 """Without one of these a card has no range."""
 
 
 def trained_range(scenarios: Iterable[str]) -> dict[str, dict[str, list[float]]]:
-    """The part `range` of a card's `training`.
+    """Returns the part `range` of a card's `training`.
 
-    It has the least and the most of what the scenarios' paths have.
+    It has the minimum and maximum of each property of the scenarios' paths.
 
     Args:
         scenarios: Names or files; a family counts whole.
 
     Returns:
         `{"range": {...}}` with rate_mbps, rtt_ms, buffer_ms and loss, as `Scenario.path_range` has
-        them, each [least, most] with four digits. Empty if no link of the scenarios has a rate.
+        them, each [minimum, maximum] with four digits. Empty if no link of the scenarios has a
+        rate.
 
     Raises:
         UsageError: A scenario or its trace is missing.
@@ -42,7 +43,7 @@ def trained_range(scenarios: Iterable[str]) -> dict[str, dict[str, list[float]]]
 
 
 def described(bounds: Mapping[str, Sequence[float]]) -> str:
-    """A card's range in one line: `1 to 100 Mbit/s, 10 to 200 ms of RTT, ...`."""
+    """Returns a card's range in one line: `1 to 100 Mbit/s, 10 to 200 ms of RTT, ...`."""
     parts = rate_and_rtt(bounds)
     if "buffer_ms" in bounds:
         parts.append(f"{_span(bounds['buffer_ms'])} ms of buffer")
@@ -50,7 +51,7 @@ def described(bounds: Mapping[str, Sequence[float]]) -> str:
 
 
 def rate_and_rtt(bounds: Mapping[str, Sequence[float]]) -> list[str]:
-    """The first two parts of that line: `1 to 100 Mbit/s` and `10 to 200 ms of RTT`."""
+    """Returns the first two parts of that line: `1 to 100 Mbit/s` and `10 to 200 ms of RTT`."""
     return [f"{_span(bounds['rate_mbps'])} Mbit/s", f"{_span(bounds['rtt_ms'])} ms of RTT"]
 
 

@@ -342,7 +342,7 @@ def test_a_scenario_whose_name_is_not_utf_8_gives_a_one_line_error(run, tmp_path
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (OSError(errno.ENOENT, "No such file or directory"), "the working folder is not there any more; go to"),
+        (OSError(errno.ENOENT, "No such file or directory"), "the working folder no longer exists; change to"),
         (OSError(errno.ENOSPC, "No space left on device"), "standard output: No space left on device"),
         (OSError(errno.EMFILE, "Too many open files"), "the system refuses: Too many open files"),
         (OSError(errno.EACCES, "Permission denied", "out"), "out: Permission denied"),

@@ -186,7 +186,7 @@ def test_results_name_their_traces_by_hash_and_warn_of_another(run, tmp_path):
     [
         ("rax-1", 3, "Intervals from fewer than 10 runs are rough; --runs 30 is better."),
         ("rax-1", 10, None),
-        ("synthetic-att", 12, "Intervals are rough where runs overlap in one recording; add other recordings."),
+        ("synthetic-att", 12, "Intervals are rough if runs overlap in one recording; add other recordings."),
         # A single run has no variation, so no interval.
         ("rax-1", 1, None),
     ],
@@ -212,7 +212,7 @@ def test_columns_without_room_are_named(on_a_terminal, tmp_path, run):
     assert 0 < len(heads) < len(titles)
     assert heads == titles[: len(heads)]
     left_out = ", ".join([*titles[len(heads) :], "difference in loss", "difference in Jain's index"])
-    shown = "A wider one shows them; report.html and bench.json have them."
+    shown = "A wider terminal shows them; report.html and bench.json have them."
     assert said.startswith(f"where the terminal's 80 columns have no room: {left_out}. {shown}")
     piped = run(*words, cwd=tmp_path).stdout
     assert "Left out" not in piped

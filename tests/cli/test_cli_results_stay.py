@@ -427,7 +427,7 @@ def test_a_report_does_not_overwrite_its_own_input(run, tmp_path):
     before = (tmp_path / "results.parquet").read_bytes()
     done = run("report", tmp_path, "--out", tmp_path / "results.parquet")
     assert done.returncode == 2
-    assert "is read for it, and would be lost" in done.stderr
+    assert "is an input too, and would be lost" in done.stderr
     assert (tmp_path / "results.parquet").read_bytes() == before
 
 

@@ -30,7 +30,7 @@ def test_a_missing_cluster_gives_a_one_line_error(ray, tmp_path):
 def test_a_refusal_of_a_cluster_names_the_settings_to_compare(ray, tmp_path):
     """Ray gives no details about a missing or a different token."""
     ray.refuses = ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379. \nHere is a traceback")
-    cure = r"see that its head runs, and that RAY_AUTH_MODE and ~/\.ray/auth_token are the same here"
+    cure = r"make sure that its head runs, and that RAY_AUTH_MODE and ~/\.ray/auth_token are the same here"
     why = rf"^ray auto: Failed to connect to Ray cluster at 10\.0\.0\.1:6379; {cure}$"
     with pytest.raises(headway.Error, match=why):
         headway.bench(*BENCH, out=tmp_path, ray="auto")

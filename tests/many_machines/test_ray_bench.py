@@ -180,7 +180,7 @@ def test_returned_runs_are_kept_when_the_head_node_is_lost(ray, here, tmp_path):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"ray": "ray://head:10001"}, "^ray ray://head:10001: Ray Client is not served; run the command"),
+        ({"ray": "ray://head:10001"}, "^ray ray://head:10001: Ray Client is not supported; run the command"),
         ({"world": "emu"}, "^ray: runs of world emu test the kernel of this machine; leave it out$"),
         ({"pcap": True}, "^pcap: recordings are written on this machine only; leave out ray$"),
         ({"logs": True}, "^logs: recordings are written on this machine only; leave out ray$"),

@@ -74,7 +74,7 @@ def test_a_machine_with_another_folder_is_refused(ray, trained, tmp_path):
 
     ray.around = elsewhere
     cure = "give a folder that all machines share, under the same path"
-    why = rf"^--ray auto: machine \S+: --out {re.escape(str(tmp_path))} is another folder there; {cure}$"
+    why = rf"^--ray auto: machine \S+: --out {re.escape(str(tmp_path))} is a different folder there; {cure}$"
     with pytest.raises(UsageError, match=why):
         cli._train_each(TRAININGS, tmp_path, json=False, ray="auto")
     assert trained == []

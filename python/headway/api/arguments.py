@@ -19,7 +19,7 @@ Name = str | os.PathLike[str]
 
 
 def names_of(given: Any, option: str) -> list[str]:
-    """The names as text. Raises UsageError where something else is among them."""
+    """Returns the names as a list of texts. Raises UsageError if one of them is not a text."""
     is_list = isinstance(given, Iterable) and not isinstance(given, str)
     names = list(given) if is_list else [given]
     for name in names:
@@ -33,7 +33,7 @@ def names_of(given: Any, option: str) -> list[str]:
 
 @contextmanager
 def folder_of(out: Name | None) -> Iterator[Path]:
-    """Where runs are kept: in `out`, or in a temporary folder."""
+    """Gives the folder of the runs: `out`, or a temporary folder."""
     from headway.files import remove_empty
 
     if out is None:
@@ -47,18 +47,18 @@ def folder_of(out: Name | None) -> Iterator[Path]:
 
 
 class ProgressCallback:
-    """The caller's `progress`. It is called whenever more has finished."""
+    """The caller's `progress`. It is called whenever more runs have finished."""
 
     def __init__(self, progress: Callable[[int, int], object] | None) -> None:
-        """With a function, or None."""
+        """Wraps a function, or None."""
         self._progress = progress
         self.finished = 0
         self.total = 0
         self.raised: Exception | None = None
-        """What the function has raised, which is the caller's own."""
+        """The exception that the function raised; it goes to the caller as it is."""
 
     def tell(self, finished: int) -> None:
-        """`finished` runs have ended in all."""
+        """Reports that `finished` runs have ended in all."""
         if finished <= self.finished:
             return
         self.finished = finished
@@ -71,13 +71,16 @@ class ProgressCallback:
 
     @contextmanager
     def running(self, *_: object) -> Iterator[Callable[[int, float], None]]:
-        """While some of the runs run; what it gives is told how many of these have finished."""
+        """Is entered while some of the runs run.
+
+        It gives a function that takes the number of finished runs.
+        """
         before = self.finished
         yield lambda finished, _: self.tell(before + finished)
 
     @contextmanager
     def interruptible(self, folder: Path) -> Iterator[None]:
-        """Raises Interrupted for Ctrl-C inside, where what has finished is in the folder."""
+        """Raises Interrupted for Ctrl-C inside. The finished runs are in the folder."""
         try:
             yield
         except KeyboardInterrupt:
@@ -87,15 +90,16 @@ class ProgressCallback:
 
 
 @contextmanager
-def as_error(told: ProgressCallback | None = None) -> Iterator[None]:
-    """Turns what goes wrong inside into an Error. It names parameters instead of options.
+def as_error(callback: ProgressCallback | None = None) -> Iterator[None]:
+    """Turns every error inside into an Error.
 
-    What the caller's function in `told` has raised stays as it is.
+    It names parameters instead of options. What the caller's own function has raised stays as it
+    is.
     """
     try:
         yield
     except (UsageError, RunError, OSError) as error:
-        if told and error is told.raised:
+        if callback and error is callback.raised:
             raise
         if not isinstance(error, OSError):
             raise Error(in_python(str(error))) from None

@@ -15,7 +15,7 @@ NAMES = (
 COMMAND = r"\bheadway [a-z]+(?: \S*[^\s.,;:)])+"
 """A command that a message gives the reader to run, up to the end of its clause."""
 OPTION = re.compile(rf"{COMMAND}|(?<!\S)--({NAMES})\b")
-"""Options of the command in a message, each of which is a parameter here; or a whole command."""
+"""An option of the command in a message, which is a parameter here; or a whole command."""
 
 
 class Error(Exception):
@@ -29,10 +29,10 @@ class Error(Exception):
     """
 
     results: Any
-    """What had finished before it went wrong, as the function returns it; or None."""
+    """The results that had finished before the error, as the function returns them; or None."""
 
     def __init__(self, message: str, results: Any = None) -> None:
-        """With the results that had finished, if any had."""
+        """Takes the results that had finished, if any."""
         super().__init__(message)
         self.results = results
 
@@ -50,13 +50,11 @@ class Interrupted(KeyboardInterrupt):  # It is a KeyboardInterrupt, not an error
     """
 
     results: Any
-    """What had finished, as the function returns it; or None.
-
-    `headway.gap` and `headway.reproduce` have it in their folder: the same call goes on from there.
-    """
+    """The results that had finished, as the function returns them; or None. `headway.gap` and
+    `headway.reproduce` keep them in their folder: the same call continues from there."""
 
     def __init__(self, message: str, results: Any = None) -> None:
-        """With the results that had finished, if any had."""
+        """Takes the results that had finished, if any."""
         super().__init__(message)
         self.results = results
 
@@ -64,7 +62,7 @@ class Interrupted(KeyboardInterrupt):  # It is a KeyboardInterrupt, not an error
 def end_by_signal() -> None:
     """Lets a signal other than Ctrl-C take effect now that everything is saved.
 
-    Unless somebody handles it, it ends this process.
+    Unless a handler is installed, it ends this process.
     """
     number = ending.exit_code() - 128
     if number != signal.SIGINT:
@@ -72,8 +70,9 @@ def end_by_signal() -> None:
 
 
 def in_python(message: str) -> str:
-    """The message with the names of parameters: `--scenario x` is `scenarios x`.
+    """Returns the message with the names of parameters instead of options.
 
-    A command to run, such as `headway train owl --ablation no-mask`, stays as it is.
+    `--scenario x` becomes `scenarios x`. A command to run, such as `headway train owl --ablation
+    no-mask`, stays as it is.
     """
     return OPTION.sub(lambda m: {None: m[0], "scenario": "scenarios"}.get(m[1], m[1]), message)

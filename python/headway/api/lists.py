@@ -1,4 +1,4 @@
-"""What there is: schemes, scenarios, traces and models, by name."""
+"""Lists schemes, scenarios, traces and models by name."""
 
 from __future__ import annotations
 
@@ -82,6 +82,6 @@ def list_models() -> Table[ModelRow]:
 
 
 def _table(kind: type[Row], rows: Sequence[Mapping[str, Any]], *about: str) -> Table[Row]:
-    """Of these rows; the name and what it is about are printed."""
+    """Makes a table of these rows; only the name and the description are printed."""
     shown = {name: [text_of(row[name]) for row in rows] for name in ("name", *about)}
     return Table(columns(kind, rows), shown=shown)

@@ -44,9 +44,9 @@ class Reproduction:
         outcomes: Sequence[Outcome],
         folder: Path,
     ) -> None:
-        """Of the outcomes of figures. You get one from `headway.reproduce`."""
+        """Wraps the outcomes of figures. You get one from `headway.reproduce`."""
         self.results = list(results)
-        """What claims.json has: a dict for each figure that was asked for."""
+        """The content of claims.json: a dict for each figure that you asked for."""
         self.folder = folder
         """The folder that has the runs, the figures and claims.json."""
         self._outcomes = {one.figure.name: one for one in outcomes}
@@ -58,7 +58,7 @@ class Reproduction:
 
     @property
     def warnings(self) -> list[str]:
-        """A line for each figure that cannot be made here: what is missing, and what gets it."""
+        """A line for each figure that cannot be made here: what is missing, and how to get it."""
         missing = [(name, one.missing) for name, one in self._outcomes.items() if one.missing]
         return [in_python(f"{name}: {why}") for name, why in missing]
 
@@ -90,7 +90,7 @@ class Reproduction:
         return Table(columns(ClaimRow, rows), kinds(ClaimRow), shown)
 
     def levels(self) -> Table[LevelRow]:
-        """What each claim is judged by: one row a level of it, such as a scheme or a delay.
+        """Returns the levels that each claim is judged by, such as schemes or delays.
 
         Returns:
             A row a level: figure, claim, level, unit, ours (what is measured here) with low and
@@ -116,7 +116,7 @@ class Reproduction:
         return Table(columns(LevelRow, rows), kinds(LevelRow))
 
     def plot(self, figure: str | None = None, path: str | PathLike[str] | None = None) -> Picture:
-        """The chart of a figure.
+        """Draws the chart of a figure.
 
         Args:
             figure: One of `figures`; may be left out if there is one only.
@@ -197,9 +197,9 @@ def reproduce(
     from headway.reproduce import run
     from headway.reproduce.engine import begin
 
-    told = ProgressCallback(progress)
+    callback = ProgressCallback(progress)
     wrong: list[str] = []
-    with as_error(told):
+    with as_error(callback):
         source = run.find(paper)
         figures = run.figures_of(source, figure, world)
         folder = None if models is None else Path(models)
@@ -210,7 +210,7 @@ def reproduce(
         usual = here if ray is None else None
         at_a_time = usual if jobs is None else number("jobs", jobs)
         where = run.usual_folder(source, quick=quick) if out is None else out
-    with as_error(told), connected(ray) as machines, folder_of(where) as folder:
+    with as_error(callback), connected(ray) as machines, folder_of(where) as folder:
 
         def keep(outcome: Outcome) -> None:
             try:
@@ -218,16 +218,16 @@ def reproduce(
             except RunError as error:
                 wrong.append(f"{outcome.figure.name}: {error}")
 
-        with closing(run.store_of(folder, figures)) as store, told.interruptible(folder):
+        with closing(run.store_of(folder, figures)) as store, callback.interruptible(folder):
             begun = begin(figures, lab)
             missing = run.missing_of(begun, store)
-            told.total = sum(map(len, missing.values()))
+            callback.total = sum(map(len, missing.values()))
             outcomes = run.make_all(
                 begun,
                 missing,
                 store,
                 at_a_time,
-                lambda _, runs, __: told.tell(runs),
+                lambda _, runs, __: callback.tell(runs),
                 keep,
                 folder / "logs" if logs else None,
                 machines,

@@ -1,4 +1,4 @@
-"""What a bench returns: its runs, and what they amount to."""
+"""The results of a bench: its runs, and tables and charts of them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Picture:
     """
 
     def __init__(self, spec: dict[str, Any]) -> None:
-        """Of a chart in Vega-Lite."""
+        """Wraps a chart in Vega-Lite."""
         self._spec = spec
 
     @cached_property
     def svg(self) -> str:
-        """The chart as SVG. Raises Error if it cannot be drawn."""
+        """Returns the chart as SVG. Raises Error if it cannot be drawn."""
         from headway.report.svg import standalone
 
         with as_error():
@@ -45,10 +45,10 @@ class Picture:
         return self.svg
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Writes it as a .svg or .png file, and returns the path.
+        """Writes the chart as a .svg or .png file, and returns the path.
 
         Raises:
-            Error: The name ends otherwise, or the file cannot be written.
+            Error: The name has another ending, or the file cannot be written.
         """
         from headway.files import make_parent, write_atomic
         from headway.report.svg import png
@@ -56,7 +56,7 @@ class Picture:
         file = Path(path)
         with as_error():
             if file.suffix not in (".svg", ".png"):
-                raise UsageError(f"{file}: a picture is .svg or .png; give a name that ends so")
+                raise UsageError(f"{file}: not a picture; give a name that ends in .svg or .png")
             make_parent(file, "path")
             write_atomic(file, png(self._spec) if file.suffix == ".png" else self.svg)
         return file
@@ -73,15 +73,15 @@ class Results:
     """
 
     def __init__(self, bench: Bench, folder: Path | None, doubts: Sequence[str] = ()) -> None:
-        """Of a bench, and the folder that keeps it. You get one from `headway.bench`."""
+        """Wraps a bench, and the folder that keeps it. You get one from `headway.bench`."""
         self._bench = bench
         self.folder = folder
-        """The folder that the bench is in, or None."""
+        """The folder of the bench, or None."""
         self._doubts = list(doubts)
 
     @property
     def schemes(self) -> list[str]:
-        """The schemes that have finished runs, as they were written."""
+        """The schemes that have finished runs, as you wrote them."""
         return list(dict.fromkeys(self._bench.runs.columns["scheme"]))
 
     @property
@@ -96,7 +96,7 @@ class Results:
 
     @property
     def warnings(self) -> list[str]:
-        """What makes results doubtful, a line each: wrong traces, unfit runs, too few runs."""
+        """Why the results are doubtful, a line each: wrong traces, unfit runs, too few runs."""
         from headway.fitness import verdict
 
         bench = self._bench
@@ -120,7 +120,7 @@ class Results:
         )
 
     def to_pandas(self) -> Any:
-        """Every run as a row of a pandas DataFrame, and every flow of it.
+        """Returns a pandas DataFrame with a row for every run, and for every flow of it.
 
         docs/columns.md explains the columns. `flow` is -1 for the whole run, so most analyses begin
         with `df[df.flow == -1]`. Where there is no number it has NaN.
@@ -138,7 +138,7 @@ class Results:
         return self.runs().to_pandas()
 
     def to_arrow(self) -> Any:
-        """As `to_pandas`, as a pyarrow Table: what results.parquet has, type by type.
+        """Returns the rows of `to_pandas` as a pyarrow Table, with the types of results.parquet.
 
         Raises:
             Error: pyarrow is not installed.
@@ -149,7 +149,9 @@ class Results:
         return self.runs().to_arrow()
 
     def runs(self) -> Table[RunRow]:
-        """The same rows without pandas or pyarrow: one a run and flow, flow -1 for the whole run.
+        """Returns the same rows without pandas or pyarrow.
+
+        A row is a run and flow; flow -1 is the whole run.
 
         Example:
             >>> [row["loss"] for row in results.runs() if row["flow"] == -1]
@@ -158,7 +160,7 @@ class Results:
         return Table(columns, {field.name: field.kind for field in RESULTS})
 
     def series(self) -> Table[SeriesRow]:
-        """Time series of run 0 of each scheme and scenario: one row a flow and bin of 500 ms.
+        """Returns time series of run 0 of each scheme and scenario, a row a flow and 500-ms bin.
 
         docs/columns.md explains the columns. `flow` is -1 for all flows together, and `time_s` is
         when the bin begins.
@@ -176,13 +178,13 @@ class Results:
         return Table(columns, {field.name: field.kind for field in SERIES})
 
     def table(self) -> Table[MeanRow]:
-        """The mean of each metric, for each scheme and scenario, with its 95% interval.
+        """Returns the mean of each metric, for each scheme and scenario, with its 95% interval.
 
         Returns:
-            A row a scheme and scenario: scheme, model, scenario, world, runs, seconds, and of each
+            A row a scheme and scenario: scheme, model, scenario, world, runs, seconds, and for each
             metric NAME (the mean over runs), NAME_low and NAME_high (the ends of the interval, None
-            where there is none). Rates are Mbit/s, delays ms, loss and utilisation shares from 0
-            to 1. Printed, it has the metrics that matter most, with half the interval after a ±.
+            where there is none). Rates are Mbit/s, delays ms, loss and utilisation shares from 0 to
+            1. Printed, it has the metrics that matter most, with half the interval after a ±.
 
         Example:
             >>> print(results.table())
@@ -190,7 +192,7 @@ class Results:
         return means(self._bench.rows)
 
     def compare(self, against: str | None = None) -> Table[DifferenceRow]:
-        """Every scheme compared with another run by run, as `headway bench --against` does.
+        """Compares every scheme with another one run by run, as `headway bench --against` does.
 
         Run *k* of every scheme meets the same network, so the network's own effect cancels.
 
@@ -215,7 +217,7 @@ class Results:
             return differences(self._against(against).comparisons.values())
 
     def plot(self, path: str | PathLike[str] | None = None, *, title: str = "") -> Picture:
-        """Mean throughput over mean p95 delay, a chart a scenario; better is up and to the right.
+        """Draws mean throughput over mean p95 delay, a chart a scenario; up and right is better.
 
         Args:
             path: A .svg or .png file to write it to.
@@ -268,7 +270,7 @@ class Results:
         return file
 
     def _against(self, scheme: str | None) -> Bench:
-        """The bench with its schemes compared with this one. Raises UsageError."""
+        """Returns the bench with its schemes compared with this one. Raises UsageError."""
         asked = scheme if scheme is not None else self._bench.facts.get("against")
         known = ", ".join(self.schemes)
         if asked is None:

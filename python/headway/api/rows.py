@@ -13,7 +13,10 @@ KINDS = {str: "text", int: "int64", float: "float64"}
 
 
 def kinds(row: type) -> dict[str, str]:
-    """The kind of each column, as `headway.fields.Field` has it. Lists and tables have none."""
+    """Returns the kind of each column, as `headway.fields.Field` has it.
+
+    Lists and tables have none.
+    """
     found = {}
     for name, hint in get_type_hints(row).items():
         types = get_args(hint) if NoneType in get_args(hint) else (hint,)
@@ -23,7 +26,7 @@ def kinds(row: type) -> dict[str, str]:
 
 
 def columns(row: type, rows: Any) -> dict[str, list[Any]]:
-    """The columns of rows of that type, in the order of its keys."""
+    """Returns the columns of rows of that type, in the order of its keys."""
     return {name: [one[name] for one in rows] for name in get_type_hints(row)}
 
 
@@ -106,7 +109,7 @@ class MeanRow(TypedDict):
     scheme: str
     """The scheme, as you wrote it."""
     model: str | None
-    """Id of the trained model that decided; of several the ids, with commas between."""
+    """Id of the trained model that decided; with several models their ids, with commas between."""
     scenario: str
     world: str
     """`sim`, `emu` or `kernel`."""
@@ -167,7 +170,7 @@ class DifferenceRow(TypedDict):
     metric: str
     """A key of `MeanRow`, such as `delay_p95_ms`."""
     unit: str
-    """Of the numbers here: `%` of the other scheme's mean, or `points` (a hundredth)."""
+    """Unit of the numbers in this row: `%` of the other scheme's mean, or `points` (hundredths)."""
     difference: float | None
     """The mean over pairs."""
     low: float | None
@@ -185,7 +188,7 @@ class SchemeRow(TypedDict):
     name: str
     summary: str
     family: str
-    """What it reacts to, such as `loss`, `delay` or `model`."""
+    """What the scheme reacts to, such as `loss`, `delay` or `model`."""
     needs: list[str]
     """What it needs of transport and network, such as `pacing`."""
     worlds: list[str]
@@ -210,13 +213,14 @@ class ScenarioRow(TypedDict):
     paper: str
     """The paper that it is from, or an empty text."""
     flows: int
-    """Flows under test: of the member that has most."""
+    """Number of flows under test; for a family, in the member that has most."""
     traces: list[str]
     varies: list[str]
     """What the seed varies."""
     description: str
     sweep: Sweep | None
-    """Of a family. Its name means all members, `NAME:KEY=VALUE` one of them."""
+    """The setting of a family; None for a scenario. The family's name means all members,
+    `NAME:KEY=VALUE` one of them."""
 
 
 class TraceRow(TypedDict):
@@ -245,7 +249,7 @@ class ModelRow(TypedDict):
     trained_on: list[str]
     """Names of scenarios."""
     paths: str
-    """Their ranges of rate, RTT, buffer and loss in words, or an empty text."""
+    """The model's training range in words (rate, RTT, buffer and loss), or an empty text."""
     command: str
     """The command that trained it."""
     place: str
@@ -258,7 +262,7 @@ class LogRow(TypedDict):
     system: str
     seed: int
     steps: int
-    """Decisions until then."""
+    """Number of decisions until then."""
     reward: float
     """Mean reward of a decision while training, since the last validation."""
     validation: float
@@ -290,19 +294,19 @@ class GapRow(TypedDict):
     scenario: str
     scheme: str
     world: str
-    """Of the real packets: `emu` or `kernel`."""
+    """The world of the real packets: `emu` or `kernel`."""
     pairs: int
     """Pairs of runs with the same seed."""
     unfit: int
     """Runs that were left out, because the machine disturbed them."""
     metric: str
     unit: str
-    """Of sim, real, difference, low and high."""
+    """Unit of sim, real, difference, low and high."""
     sim: float | None
     real: float | None
     """Means over runs."""
     difference: float | None
-    """real less sim."""
+    """Real packets less simulator."""
     low: float | None
     high: float | None
     percent: float | None
@@ -310,8 +314,8 @@ class GapRow(TypedDict):
     percent_low: float | None
     percent_high: float | None
     target: str | None
-    """`met`, `missed` or `open`: whether the difference is as small as it should be. None if
-    nothing is asked of it."""
+    """`met`, `missed` or `open`: whether the difference is as small as it should be. None if there
+    is no target."""
 
 
 class ClaimRow(TypedDict):
@@ -319,7 +323,7 @@ class ClaimRow(TypedDict):
 
     figure: str
     claim: str
-    """Its id."""
+    """The claim's id."""
     paper: str
     """What the paper says."""
     measured: str
@@ -341,7 +345,7 @@ class LevelRow(TypedDict):
     claim: str
     level: str
     unit: str
-    """Of the numbers here."""
+    """Unit of the numbers in this row."""
     ours: float | None
     """What is measured here."""
     low: float | None

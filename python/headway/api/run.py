@@ -107,17 +107,17 @@ def bench(
         if ray is not None:
             check(options)
         plan = Plan(options)
-        told = _Progress(progress)
+        observer = _Progress(progress)
         with connected(ray) as machines, folder_of(out) as folder, plan.in_folder(folder) as kept:
-            end = carry_out(kept, told, draw=out is not None, on=on_machines(plan, machines))
+            end = carry_out(kept, observer, draw=out is not None, on=on_machines(plan, machines))
             made = end.made or (end.saved.read(silent) if end.saved else None)
             failures = kept.batch.recording_failures()
     doubts = [*failures, *([f"there is no report: {end.undrawn}"] if end.undrawn else [])]
     there = None if out is None or end.lost else folder
     results = Results(made, there, doubts) if made else None
-    if told.raised:
-        vars(told.raised)["results"] = results
-        raise told.raised
+    if observer.raised:
+        vars(observer.raised)["results"] = results
+        raise observer.raised
     found = _whole(kept, end, results, there)
     for line in found.warnings:
         warnings.warn(line, stacklevel=2)
@@ -164,7 +164,7 @@ class _Progress(Observer):
                 except KeyboardInterrupt:
                     raise
                 except BaseException as error:
-                    # What has finished is saved first.
+                    # The finished runs are saved before the exception goes on.
                     self.raised = error
                     batch.cancel()
 
@@ -172,7 +172,10 @@ class _Progress(Observer):
 
 
 def _whole(kept: BenchFolder, end: End, results: Results | None, folder: Path | None) -> Results:
-    """The results. Raises Error or Interrupted if runs are missing, or not where they should be."""
+    """Returns the results.
+
+    Raises Error or Interrupted if runs are missing, or not where they should be.
+    """
     batch = kept.batch
     finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
     if end.lost:

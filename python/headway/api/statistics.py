@@ -1,4 +1,4 @@
-"""Tables of what runs amount to: means, and differences run by run."""
+"""Tables of a bench: means, and differences run by run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from headway.stats.means import Metric
 
 SHOWN = ("scheme", "scenario", "pairs", "metric", "difference", "95% interval", "unit", "verdict")
-"""Those that are printed."""
+"""Keys of the metrics that are printed."""
 NONE = "\u2013"
 
 
 def means(rows: Sequence[dict[str, Any]]) -> Table[MeanRow]:
-    """The rows of a bench with each metric in three columns: NAME, NAME_low and NAME_high."""
+    """Returns the rows of a bench. Each metric has three columns: NAME, NAME_low and NAME_high."""
     flat = []
     for row in rows:
         flat.append(dict(row))
@@ -37,7 +37,7 @@ def means(rows: Sequence[dict[str, Any]]) -> Table[MeanRow]:
 
 
 def differences(comparisons: Iterable[Comparison]) -> Table[DifferenceRow]:
-    """A row a scheme, scenario and metric: how far it lies above the other, and the verdict."""
+    """Returns how far each scheme lies above the other in each metric, with verdicts."""
     rows: list[DifferenceRow] = []
     shown: list[dict[str, Any]] = []
     for one in comparisons:
@@ -59,8 +59,8 @@ def differences(comparisons: Iterable[Comparison]) -> Table[DifferenceRow]:
                 "verdict": str(one.zones[measure.metric]),
             }
             rows.append(row)
-            told = {**row, "metric": measure.title, "pairs": str(one.pairs)}
-            shown.append(told | {"difference": _signed(found), "95% interval": _ends(found)})
+            texts = {**row, "metric": measure.title, "pairs": str(one.pairs)}
+            shown.append(texts | {"difference": _signed(found), "95% interval": _ends(found)})
     printed = {head: [one[head] for one in shown] for head in SHOWN}
     return Table(columns(DifferenceRow, rows), kinds(DifferenceRow), printed)
 

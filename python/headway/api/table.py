@@ -16,7 +16,7 @@ Row = TypeVar("Row", bound=Mapping[str, Any])
 """The keys of a row and their types: one of `headway.api.rows`."""
 
 MOST_PRINTED = 100
-"""Rows of a table that are printed; it says how many more there are."""
+"""Number of rows that are printed; a line says how many more the table has."""
 
 
 class Table(Sequence[Row], Generic[Row]):
@@ -34,12 +34,12 @@ class Table(Sequence[Row], Generic[Row]):
         kinds: Mapping[str, str] | None = None,
         shown: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """Of columns of one length.
+        """Takes columns of one length.
 
         Args:
             columns: By name.
-            kinds: Of columns their kind, as `headway.fields.Field` has it.
-            shown: What is printed, by heading; else every column.
+            kinds: The kind of each column, as `headway.fields.Field` has it.
+            shown: The columns to print, by heading. Default: every column.
         """
         self._columns = dict(columns)
         self._kinds = kinds or {}
@@ -48,7 +48,7 @@ class Table(Sequence[Row], Generic[Row]):
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """The values of each column, by its name."""
+        """Returns the values of each column, by its name."""
         return {name: listed(column) for name, column in self._columns.items()}
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class Table(Sequence[Row], Generic[Row]):
         return cast("Row", dict(self._rows[range(len(self))[index]]))
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame: NaN where there is no number, None where there is no text or list.
+        """Returns a pandas DataFrame: NaN for a missing number, None for a missing text or list.
 
         Raises:
             Error: pandas is not installed.
@@ -79,7 +79,7 @@ class Table(Sequence[Row], Generic[Row]):
         return need("pandas").DataFrame(columns)
 
     def to_arrow(self) -> Any:
-        """A pyarrow Table: null where there is no value.
+        """Returns a pyarrow Table: null for a missing value.
 
         Raises:
             Error: pyarrow is not installed.
@@ -104,7 +104,7 @@ class Table(Sequence[Row], Generic[Row]):
 
 
 def aligned(columns: Mapping[str, Sequence[str]]) -> list[str]:
-    """The lines of a table of text: a heading, then the rows; numbers stand at the right."""
+    """Returns the lines of a table of text: a heading, then the rows. Numbers are at the right."""
     cells = []
     for head, texts in columns.items():
         width = max(map(len, (head, *texts)))
@@ -115,7 +115,7 @@ def aligned(columns: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def need(package: str) -> Any:
-    """Imports an optional package. Raises Error where it is not installed."""
+    """Imports an optional package. Raises Error if it is not installed."""
     try:
         return import_module(package)
     except ImportError:
@@ -123,7 +123,7 @@ def need(package: str) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """A value as it is printed."""
+    """Returns a value as it is printed."""
     if value is None:
         return "\u2013"
     if isinstance(value, list):

@@ -39,7 +39,7 @@ class Training:
     """
 
     def __init__(self, found: Sequence[trainings.Trained], learners: Sequence[Path] = ()) -> None:
-        """Of trainings that are done, or of learners. You get one from `headway.train`."""
+        """Takes the results of trainings, or of learners. You get one from `headway.train`."""
         self._found = list(found)
         self.models = [*learners] or [one.model for one in found]
         """The folder of each model, in the order in which they were trained."""
@@ -49,7 +49,7 @@ class Training:
 
     @property
     def summaries(self) -> list[TrainedRow]:
-        """Of each training what `headway train --json` prints; none of a learner."""
+        """What `headway train --json` prints of each training; a learner has none."""
         return [one.json() for one in self._found]
 
     def log(self) -> Table[LogRow]:
@@ -179,13 +179,13 @@ def train(
 
 @dataclass
 class _Ended:
-    """What came of the trainings, each with its number among those planned."""
+    """How the trainings ended; each has its number among those planned."""
 
     by_number: dict[int, trainings.Trained | trainings.Failed] = field(default_factory=dict)
     stopped: str | None = None
     """What is kept, if a signal ended them."""
     error: UsageError | RunError | None = None
-    """What ended them all."""
+    """The error that ended all of them."""
 
     @property
     def found(self) -> list[trainings.Trained]:
@@ -219,9 +219,9 @@ def _watched(
     *,
     are_here: bool = True,
 ) -> _Ended:
-    """What came of each.
+    """Returns how each training ended.
 
-    Those that are trained on other machines are told to `progress` as they end.
+    Trainings on other machines are reported to `progress` as they end.
     """
     ended = _Ended()
     with ending.noted() as asked, closing(one_each):
@@ -246,7 +246,7 @@ class _Watcher:
     def __init__(self, progress: Callable[[LogRow], object] | None) -> None:
         self._progress = progress
         self.asked: Event | None = None
-        """Is set once a signal has come."""
+        """Set once a signal has come."""
         self.raised: BaseException | None = None
 
     @contextmanager
@@ -267,7 +267,7 @@ class _Watcher:
                 except KeyboardInterrupt:
                     raise
                 except BaseException as error:
-                    # The checkpoint is there, and the training ends in order.
+                    # The checkpoint is written, and the training ends as after a signal.
                     self.raised = error
 
     def interrupted(self) -> bool:
@@ -275,7 +275,7 @@ class _Watcher:
 
 
 def log_row(system: str, seed: int, row: StretchRow) -> LogRow:
-    """A row of the log, of one of `Training.history`."""
+    """Returns a row of the log, made of an entry of `Training.history`."""
     scores = row["scores"]
     return {
         "system": system,
@@ -291,7 +291,7 @@ def log_row(system: str, seed: int, row: StretchRow) -> LogRow:
 
 
 def _learned(learn: Callable[[], list[tuple[Path, str]]]) -> Training:
-    """Online learners, which have no configuration and no log."""
+    """Trains online learners, which have no configuration and no log."""
     try:
         found = learn()
     except KeyboardInterrupt as why:
@@ -300,11 +300,11 @@ def _learned(learn: Callable[[], list[tuple[Path, str]]]) -> Training:
 
 
 def _silent(_: str) -> None:
-    """Says nothing."""
+    """Prints nothing."""
 
 
 def _called(kept: str) -> str:
-    """What is kept, in words of Python."""
+    """Says in words of Python what is kept."""
     return kept.replace("the same command", "the same call")
 
 

@@ -34,9 +34,9 @@ UNITS: dict[MetricName, str] = {
     "rtt_mean_ms": "ms",
 }
 FOLDER = "out/gap"
-"""Where the runs are kept, unless the caller says otherwise."""
+"""Default folder of the runs."""
 NAMED = ("scenario", "scheme", "world", "pairs")
-"""Those that are printed as they are."""
+"""Columns that are printed as they are."""
 
 
 class Gap:
@@ -48,16 +48,16 @@ class Gap:
     """
 
     def __init__(self, rows: list[Row], folder: Path, doubts: Sequence[str]) -> None:
-        """Of the rows of a comparison. You get one from `headway.gap`."""
+        """Takes the rows of a comparison. You get one from `headway.gap`."""
         self.rows = rows
-        """What gap.json has: a dict for each scenario and scheme."""
+        """The content of gap.json: a dict for each scenario and scheme."""
         self.folder = folder
         """The folder that has the runs, gap.json and gap.svg."""
         self._doubts = list(doubts)
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the comparison doubtful, a line each: left out, unfit, taken over."""
+        """Why the comparison is doubtful, a line each: left out, unfit, guard took over."""
         from headway.gap.page import guards
 
         unfit = [
@@ -68,7 +68,7 @@ class Gap:
         return [in_python(line) for line in (*self._doubts, *unfit, *guards(self.rows))]
 
     def table(self) -> Table[GapRow]:
-        """Every metric of each scenario, scheme and world of real packets, less the simulator's.
+        """Returns how far each metric is from the simulator's, by scenario, scheme and world.
 
         Returns:
             A row a scenario, scheme, world (`emu` or `kernel`) and metric: pairs (of runs), unfit
@@ -124,7 +124,7 @@ class Gap:
         return Table(columns(GapRow, rows), kinds(GapRow), printed)
 
     def plot(self, path: str | PathLike[str] | None = None) -> Picture:
-        """Differences of throughput and p95 delay with their intervals: the chart of gap.svg.
+        """Draws differences of throughput and p95 delay with intervals: the chart of gap.svg.
 
         Args:
             path: A .svg or .png file to write it to.
@@ -153,7 +153,7 @@ class Gap:
         return f"<headway.Gap: {len(self.rows)} rows, {pairs}, in {self.folder}>"
 
     def _by_world(self) -> Iterator[tuple[Row, str, WorldGap]]:
-        """Each row with a world and what was found there."""
+        """Returns each row with each of its worlds and the gap measured there."""
         for row in self.rows:
             if row["pairs"] + row["unfit"] or not row["kernel"]:
                 yield row, EMU, row
@@ -213,8 +213,8 @@ def gap(
     from headway.gap import run
     from headway.gap.compare import compare
 
-    told = ProgressCallback(progress)
-    with as_error(told), folder_of(FOLDER if out is None else out) as folder:
+    callback = ProgressCallback(progress)
+    with as_error(callback), folder_of(FOLDER if out is None else out) as folder:
         settings = Settings(
             number("runs", runs),
             None if seconds is None else number("seconds", seconds),
@@ -227,10 +227,10 @@ def gap(
             settings,
         )
         at_a_time = number("jobs", jobs)
-        with closing(asked.store(folder)) as store, told.interruptible(folder):
+        with closing(asked.store(folder)) as store, callback.interruptible(folder):
             missing = run.missing_runs(asked, store, again=again)
-            told.total = sum(map(len, missing.values()))
-            failures = run.run(missing, at_a_time, store, told.running)
+            callback.total = sum(map(len, missing.values()))
+            failures = run.run(missing, at_a_time, store, callback.running)
             if failures:
                 rows = compare(asked.scenarios, asked.schemes, settings, store.find)
             else:
@@ -244,7 +244,7 @@ def gap(
             except RunError as error:
                 raise Error(in_python(str(error)), found) from None
     if failures or not found:
-        count = f"{len(failures)} of {told.total} runs failed; the same call tries them again"
+        count = f"{len(failures)} of {callback.total} runs failed; the same call tries them again"
         raise Error(in_python(f"{failures[0]}; {count}"), found)
     for line in found.warnings:
         # The caller is behind headway.gap, which calls this.

@@ -1,4 +1,4 @@
-"""Which schemes run on networks that their models were not trained on."""
+"""Finds schemes that run on networks outside the range of their models' training."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 CARD = "card.toml"
 TOLERANCE = 0.05
-"""A rate or an RTT that is further than this share beyond the training's is another network."""
+"""A network is outside the range if a rate or an RTT is more than this share beyond it."""
 NAMED = 3
 """A warning names this many scenarios, and counts the rest."""
 
 
 def beyond(scenarios: Sequence[Scenario], schemes: Sequence[str]) -> list[str]:
-    """A line for each scheme whose model is a folder and does not cover all scenarios.
+    """Returns a line for each scheme whose model is a folder and does not cover all scenarios.
 
     Such scenarios lie beyond the range that the model's card has. Rates and RTTs are compared.
     Models that come with Headway are left out: docs/shipped-models.md says where they work.
@@ -45,7 +45,7 @@ def beyond(scenarios: Sequence[Scenario], schemes: Sequence[str]) -> list[str]:
 
 
 def _trained(spec: str) -> list[Range]:
-    """The `[training.range]` of each of the scheme's models that is a folder and has one."""
+    """Returns the `[training.range]` of each of the scheme's models that are folders with one."""
     folders = (member.partition(":model=")[2].partition(":")[0] for member in scheme_members(spec))
     files = (Path(folder) / CARD for folder in folders if folder)
     cards = (tomllib.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file())
@@ -54,7 +54,7 @@ def _trained(spec: str) -> list[Range]:
 
 
 def _is_beyond(scenario: Scenario, paths: Range, trained: Range) -> bool:
-    """Of a scenario with these paths.
+    """Is a scenario with these paths outside the range?
 
     A recording may stand still for a while: only its largest rate counts.
     """

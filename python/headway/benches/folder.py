@@ -1,4 +1,4 @@
-"""The folder of a bench: what has finished is saved there, and a later bench goes on from it."""
+"""The folder of a bench. Finished runs are saved there, and a later bench continues from them."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ CURE = "give another --out, or remove the folder"
 
 @dataclass
 class BenchFolder:
-    """What a batch leaves in a folder, and finds there."""
+    """The files that a batch writes into a folder, and finds there."""
 
     path: Path
     batch: Batch
     scenarios: list[Scenario]
     traces: dict[str, dict[str, str]]
-    """Of each scenario by its name: SHA-256 by the trace's name."""
+    """SHA-256 of each scenario's traces, by the scenario's and the trace's name."""
     facts: BenchOrigin
     trace_s: dict[str, float] = field(init=False, default_factory=dict)
-    """How long the trace is in which a scenario's runs begin at offsets. A trace may go while the
-    bench runs."""
+    """Length in s of the trace in which a scenario's runs begin at offsets. It is read early,
+    because the trace's file may be removed while the bench runs."""
     saved: int = field(init=False, default=0)
-    """How many finished runs are in the files."""
+    """Number of finished runs in the files."""
     _footer: BenchFacts | None = field(init=False, default=None)
-    """What results.parquet says of itself."""
+    """The footer of results.parquet."""
 
     def __post_init__(self) -> None:
-        """Looks at the traces."""
+        """Reads the hashes of the traces."""
         from headway.traces import open_trace
 
         for scenario in self.scenarios:
@@ -49,10 +49,10 @@ class BenchFolder:
                 self.trace_s[scenario.name] = open_trace(*scenario.trace_parts[0]).seconds
 
     def take_over(self) -> str | None:
-        """Takes over the runs that are there; a line that says how many, or None.
+        """Takes over the runs in the folder. Returns a line that says how many, or None.
 
         Raises:
-            UsageError: They are of another bench.
+            UsageError: They belong to another bench.
         """
         from headway.results import FILES
 
@@ -120,7 +120,7 @@ class BenchFolder:
         self.saved = self._footer["finished_runs"]
 
     def saved_elsewhere(self) -> BenchFolder:
-        """Saves into a new folder for temporary files, and returns that. Raises RunError."""
+        """Saves into a new temporary folder, and returns that folder. Raises RunError."""
         other = copy(self)
         other.path = Path(mkdtemp(prefix="headway-bench-"))
         try:
@@ -131,7 +131,10 @@ class BenchFolder:
         return other
 
     def _said_of(self, finished: int, seeds: dict[str, dict[int, int]]) -> BenchFacts:
-        """What the footer says of this many runs, whose seeds these are by scenario and number."""
+        """Returns the footer's text for this many runs.
+
+        `seeds` has their seeds by scenario and number.
+        """
         from headway.results import BENCH_SCHEMA
 
         return {
@@ -143,13 +146,13 @@ class BenchFolder:
         }
 
     def read(self, tell: Tell) -> Bench:
-        """What is saved, as `headway report` reads it later: the same page, byte for byte."""
+        """Reads the saved results as `headway report` does, so that both write the same page."""
         from headway.results import read_bench
 
         return read_bench(self.path, tell)
 
     def unwritten(self, tell: Tell) -> Bench:
-        """What has finished, where it could not be saved."""
+        """Returns the finished runs, for a bench that could not be saved."""
         from headway.columns import Rows
         from headway.results import Bench
 
@@ -182,7 +185,7 @@ class BenchFolder:
         write_atomic(self.path / "report.html", page(bench, tell))
 
     def _about(self, s: Scenario, seeds: dict[int, int]) -> BenchScenario:
-        """What the report says of a scenario, and where each run began in its trace."""
+        """Returns what the report says of a scenario, and where each run began in its trace."""
         moves = "trace offset" in s.varies and seeds
         runs = range(max(seeds) + 1) if moves else ()
 
@@ -205,12 +208,12 @@ class BenchFolder:
         }
 
     def _recordings(self) -> list[str]:
-        """The recordings of this bench, then those of an earlier one in this folder."""
+        """Returns the recordings of this bench, then those of an earlier one in this folder."""
         # They are recordings/SCENARIO/SCHEME/FILE, wherever the folder is.
         new = [Path(*Path(r["path"]).parts[-4:]).as_posix() for r in self.batch.recordings()]
         try:
             before = json.loads((self.path / "bench.json").read_text()).get("recordings", [])
         except (OSError, ValueError):
             before = []
-        # Parts of recordings may have become whole since, and have other names.
+        # The parts of a recording may have been joined since, under other names.
         return list(dict.fromkeys([*new, *(file for file in before if (self.path / file).is_file())]))

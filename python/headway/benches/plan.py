@@ -1,4 +1,4 @@
-"""What a bench is asked for, checked before anything runs."""
+"""The options of a bench, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from headway.results import BenchOrigin, Place
 
 ALL = "all"
-"""As the only scheme: every scheme that needs no parameter, on each scenario that can serve it."""
+"""As the only scheme: every scheme that needs no parameter, on each scenario that can run it."""
 MOST_RUNS = 1_000_000
 MOST_JOBS = 1024
 SHORTEST_S = 0.001
@@ -40,11 +40,11 @@ RANGES: dict[str, tuple[type, float, float]] = {
     "seed": (Integral, 0, 2**63 - 1),
     "jobs": (Integral, 1, MOST_JOBS),
 }
-"""Of each number its kind, and the smallest and the largest that is taken."""
+"""The kind, minimum and maximum of each number."""
 
 
 def number(name: str, value: Any) -> Any:
-    """The value as Python's own number, of the kind and the range that RANGES has for the name.
+    """Returns the value as Python's own number, of the kind and range that RANGES has for the name.
 
     Raises:
         UsageError: It is of another kind, or out of range.
@@ -54,18 +54,18 @@ def number(name: str, value: Any) -> Any:
     if not is_number or not low <= value <= high:
         what = "a whole number" if kind is Integral else "a number"
         raise UsageError(f"--{name} {value!r}: must be {what} from {low} to {high}")
-    # NumPy's numbers would not go into JSON.
+    # json cannot write NumPy's numbers.
     return int(value) if kind is Integral else float(value)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a bench is asked for; the names are those of the command's options."""
+    """The options of a bench; the names are those of the command's options."""
 
     schemes: Sequence[str]
-    """As `headway bench --schemes` takes them, or only ALL."""
+    """Schemes as `headway bench --schemes` takes them, or only ALL."""
     scenarios: Sequence[str]
-    """Names, families, members of families, TOML files."""
+    """Names, families, members of families, and TOML files."""
     world: str = SIM
     runs: int = 30
     seconds: float | None = None
@@ -89,7 +89,7 @@ class Options:
 
 
 class Plan:
-    """A bench whose schemes and scenarios are there. Nothing has run, and no file is written."""
+    """A bench whose schemes and scenarios exist. Nothing has run, and no file is written."""
 
     def __init__(self, options: Options) -> None:
         """Reads the scenarios and the classes of Python controllers. Raises UsageError."""
@@ -107,7 +107,7 @@ class Plan:
 
     @contextmanager
     def in_folder(self, folder: Path) -> Iterator[BenchFolder]:
-        """The runs of this bench inside, none of them started, and the folder that keeps them.
+        """Gives the runs of this bench, none of them started, and the folder that keeps them.
 
         Raises:
             UsageError: A scheme or a trace is wrong for a scenario, or the runs need more memory
@@ -118,7 +118,7 @@ class Plan:
 
         asked = self.options
         is_recorded = asked.pcap or asked.qlog or asked.logs
-        # The recorder is native, and takes no other name than one in UTF-8.
+        # The recorder is native, and takes only names in UTF-8.
         with in_utf8(make_folder(folder, "--out") if is_recorded else "") as place:
             batch = Batch(
                 self.scenarios,
@@ -142,20 +142,20 @@ class Plan:
             yield BenchFolder(folder, batch, self.scenarios, traces, facts)
 
     def _facts(self, traces: dict[str, dict[str, str]], left_out: list[str]) -> BenchOrigin:
-        """How the bench is made, as the footer of results.parquet has it."""
+        """Returns how the bench is made, as the footer of results.parquet has it."""
         from headway.benches.beyond import beyond
-        from headway.runs.told import untold
+        from headway.runs.switches import without_switches
         from headway.traces import changed, doubtful
 
         asked = self.options
         notes = changed({name: digest for own in traces.values() for name, digest in own.items()})
         notes += dict.fromkeys(line for s in self.scenarios for line in s.ambiguous_traces())
         notes += doubtful(name for found in traces.values() for name in found)
-        notes += untold(self.scenarios, self.names, asked.world)
+        notes += without_switches(self.scenarios, self.names, asked.world)
         notes += beyond(self.scenarios, self.names)
         length = asked.seconds if asked.seconds is not None else _common_length(self.scenarios)
         command = {
-            # Named one by one, those that are left out would be refused.
+            # A scheme that is named is an error where it cannot run; with `all` it is left out.
             "--schemes": ALL if left_out else ",".join(self.names),
             "--scenario": ",".join(asked.scenarios),
             "--world": asked.world,
@@ -182,7 +182,7 @@ class Plan:
 
 
 def load_scenarios(names: Sequence[str]) -> list[Scenario]:
-    """The scenarios of these names and files. Raises UsageError where two share a name."""
+    """Loads the scenarios of these names and files. Raises UsageError if two share a name."""
     loaded: dict[str, tuple[str, Scenario]] = {}
     for given in names:
         # A file's ending is enough to tell it from a name.
@@ -199,7 +199,7 @@ def load_scenarios(names: Sequence[str]) -> list[Scenario]:
 
 
 def _where(world: str) -> Place:
-    """What results in real time depend on: the machine, and in world kernel the headwayd too."""
+    """Returns what results in real time depend on: the machine, and in world kernel headwayd."""
     from headway.runs.store import headwayd, machine
 
     if world == SIM:
@@ -208,7 +208,7 @@ def _where(world: str) -> Place:
 
 
 def _controllers(schemes: list[str], world: str) -> dict[str, dict[str, str]]:
-    """Of each scheme that is a Python class its file, class and SHA-256. Raises UsageError."""
+    """Returns file, class and SHA-256 of each scheme that is a Python class. Raises UsageError."""
     from headway.controllers import SCHEME, load
 
     for spec in schemes:
@@ -226,7 +226,7 @@ def _controllers(schemes: list[str], world: str) -> dict[str, dict[str, str]]:
 
 
 def _distinct(schemes: list[str], world: str) -> None:
-    """Raises UsageError where two specs mean the same scheme: they would be one row."""
+    """Raises UsageError if two specs mean the same scheme: they would be one row."""
     seen: dict[tuple[str, ...], str] = {}
     for spec in schemes:
         meaning = tuple(canonical_scheme(member, world) for member in scheme_members(spec))
@@ -240,7 +240,7 @@ def _distinct(schemes: list[str], world: str) -> None:
 
 
 def _left_out(rows: list[dict[str, str]]) -> list[str]:
-    """A line for each scenario and reason for which schemes are left out."""
+    """Returns a line for each scenario and reason for which schemes are left out."""
     schemes: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         schemes.setdefault((row["scenario"], row["why"]), []).append(row["scheme"])
@@ -248,7 +248,7 @@ def _left_out(rows: list[dict[str, str]]) -> list[str]:
 
 
 def _common_length(scenarios: list[Scenario]) -> float | None:
-    """The length of a run in s where all scenarios have the same one, and none is named by it."""
+    """Returns the length of a run in s if all scenarios have the same and none is named by it."""
     lengths = {s.seconds for s in scenarios}
     named = any(s.sweep and s.sweep["key"] == "seconds" for s in scenarios)
     return lengths.pop() if len(lengths) == 1 and not named else None

@@ -1,4 +1,4 @@
-"""How a bench runs: runs are saved, then come statistics and report, whatever becomes of each."""
+"""Carries out a bench: saves the runs, then makes statistics and the report."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     Save = Callable[[], object]
 
 SAVE_EVERY_S = 30.0
-"""What has finished is saved once in this time while a bench runs."""
+"""Time between two saves of finished runs while a bench runs, s."""
 SHARE_OF_SAVES = 0.02
-"""Saving takes at most this share of the time."""
+"""Saving takes at most this share of the time, 0 to 1."""
 
 
 class Runs(Protocol):
-    """Runs under way; `Batch` is one."""
+    """Runs under way, such as a `Batch`."""
 
     @property
     def total_runs(self) -> int: ...  # noqa: D102
@@ -43,53 +43,57 @@ class Runs(Protocol):
 
 
 class Observer:
-    """What a bench tells as it goes; this one tells nobody."""
+    """Receives what happens in a bench; this class ignores it."""
 
     def warn(self, line: str) -> None:
-        """Something is doubtful."""
+        """Reports that something is doubtful."""
 
     def note(self, line: str) -> None:
-        """Something is worth knowing."""
+        """Reports something worth knowing."""
 
     def running(self, batch: Runs) -> AbstractContextManager[Callable[[], None]]:
-        """While the runs run; what it gives is called ten times a second."""
+        """Is entered while the runs run. What it gives is called ten times a second."""
         del batch
         return nullcontext(lambda: None)
 
     def saving(self) -> AbstractContextManager[object]:
-        """While what has finished is written, once all runs have ended."""
+        """Is entered while the results are written, once all runs have ended."""
         return nullcontext()
 
     def saved(self, path: Path) -> None:
-        """What has finished is in this folder."""
+        """Reports the folder of the results."""
 
     def working(self, what: str) -> AbstractContextManager[Tell]:
-        """While statistics are computed or charts drawn; it gives what is told the share done."""
+        """Is entered while statistics or charts are made.
+
+        What it gives takes the finished share, 0 to 1.
+        """
         del what
         return nullcontext(lambda _: None)
 
     def show(self, bench: Bench) -> None:
-        """The statistics are there, and the report is not drawn yet."""
+        """Shows the statistics; the report is not drawn yet."""
 
 
 @dataclass
 class End:
-    """What became of a bench."""
+    """How a bench ended."""
 
     is_asked: bool = False
     """Whether a signal has come."""
     failed: RunError | None = None
-    """Why a run failed, if one did."""
+    """The error of a run that failed, or None."""
     saved: BenchFolder | None = None
-    """Where the runs are: in the folder that was asked for, or in another."""
+    """The folder of the runs: the requested one, or another."""
     lost: Exception | None = None
-    """Why they are not in the folder that was asked for."""
+    """Why the runs are not in the requested folder, or None."""
     made: Bench | None = None
-    """The statistics."""
+    """The statistics, or None."""
     undrawn: Exception | None = None
-    """Why there is no report."""
+    """Why there is no report, or None."""
     is_finished: bool = False
-    """Whether statistics and report were tried: not if no run has finished, or a signal came."""
+    """Whether statistics and report were tried. They are not if no run has finished, or a signal
+    came."""
 
 
 def carry_out(
@@ -99,15 +103,16 @@ def carry_out(
     draw: bool = True,
     on: Callable[[Batch], Runs] = lambda batch: batch,
 ) -> End:
-    """Runs what has not run yet, and saves it. One process at a time has the folder.
+    """Runs what has not run yet, and saves it.
 
-    A signal ends the runs, or the statistics: what has finished is saved in either case.
+    One process at a time can use the folder. A signal ends the runs, or the statistics; finished
+    runs are saved in either case.
 
     Args:
         kept: A bench, none of whose runs has started.
-        observer: Is told how it goes.
+        observer: Receives what happens.
         draw: Whether statistics and the report go into the folder too.
-        on: What carries the runs out that are not there yet.
+        on: What carries out the runs that are missing.
 
     Raises:
         UsageError: The folder is in use, cannot be written, or holds another bench.
@@ -122,13 +127,13 @@ def carry_out(
             observer.note(found)
         runs = on(kept.batch)
         try:
-            # From the first run until all are saved a signal is noted, and interrupts nothing.
+            # From the first run until all are saved, a signal is noted and interrupts nothing.
             with ending.noted() as asked:
                 end.failed = run(runs, kept.save, asked, observer)
                 if kept.batch.finished_runs:
                     _save(kept, end, observer)
             end.is_asked = asked.is_set()
-            # Statistics and charts can be made again: from here on a signal ends the command.
+            # Statistics and charts can be made again, so from here on a signal ends the command.
             if kept.batch.finished_runs:
                 _finish(kept, end, observer, draw=draw)
                 end.is_finished = True
@@ -138,9 +143,9 @@ def carry_out(
 
 
 def run(batch: Runs, save: Save, asked: Event, observer: Observer) -> RunError | None:
-    """Runs it until all has finished or `asked` is set.
+    """Runs the batch until all has finished or `asked` is set.
 
-    Saves now and then. Returns what went wrong with a run, if anything did.
+    Saves at intervals. Returns the error of a failed run, or None.
     """
     saved, due = batch.finished_runs, time.monotonic() + SAVE_EVERY_S
     with observer.running(batch) as tell:
@@ -167,7 +172,7 @@ def run(batch: Runs, save: Save, asked: Event, observer: Observer) -> RunError |
 
 
 def is_saved(save: Save, observer: Observer) -> bool:
-    """Saves what has finished. A full disk ends no bench, nor a trace that is gone."""
+    """Saves the finished runs. Neither a full disk nor a removed trace ends the bench."""
     try:
         save()
     except (RunError, UsageError, OSError) as error:
@@ -177,7 +182,7 @@ def is_saved(save: Save, observer: Observer) -> bool:
 
 
 def _save(kept: BenchFolder, end: End, observer: Observer) -> None:
-    """Saves what was measured; where its folder has no room, among the system's temporary files."""
+    """Saves the results; if their folder has no room, into a temporary folder."""
     try:
         with observer.saving():
             kept.save()
@@ -191,9 +196,9 @@ def _save(kept: BenchFolder, end: End, observer: Observer) -> None:
 
 
 def _finish(kept: BenchFolder, end: End, observer: Observer, *, draw: bool) -> None:
-    """Makes the statistics and draws the report, each whatever becomes of the other."""
+    """Makes the statistics and draws the report. An error in one does not prevent the other."""
     with observer.working("statistics") as tell:
-        # What was measured is shown at least.
+        # Statistics come first: they are shown even if the report cannot be drawn.
         end.made = made = end.saved.read(tell) if end.saved else kept.unwritten(tell)
         if draw:
             made.rows  # noqa: B018  # Computed here, where it is told how far it is.

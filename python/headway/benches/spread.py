@@ -1,6 +1,6 @@
-"""A bench on the machines of a cluster.
+"""Runs a bench on the machines of a cluster.
 
-Each scheme on each scenario is a task, with all its runs.
+Each scheme on each scenario is a task of all its runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SentPair:
     sent: SentScenario
     spec: str
     meanings: tuple[str, ...]
-    """Of each of its models the canonical scheme."""
+    """The canonical scheme of each of its models."""
     runs: int
     seconds: float | None
     warmup: float
@@ -45,16 +45,16 @@ class SentPair:
 
 @dataclass(frozen=True)
 class FinishedPair:
-    """What came of it."""
+    """The results of a task."""
 
     files: dict[str, bytes]
-    """results.parquet and series.parquet of the runs that have finished; none if no run has."""
+    """results.parquet and series.parquet of the finished runs; empty if no run has finished."""
     failure: str | None
-    """Why a run failed, if one did."""
+    """The error of a run that failed, or None."""
 
 
 def carry_out(pair: SentPair) -> FinishedPair:
-    """Carries its runs out, in a worker. Raises UsageError."""
+    """Carries out the runs in a worker. Raises UsageError."""
     for member, meaning in zip(scheme_members(pair.spec), pair.meanings, strict=True):
         checked_spec(member, meaning, SIM)
     batch = Batch(
@@ -79,7 +79,7 @@ def carry_out(pair: SentPair) -> FinishedPair:
 
 
 def check(asked: Options) -> None:
-    """Raises UsageError where the runs cannot go to other machines."""
+    """Raises UsageError if the runs cannot go to other machines."""
     if asked.world != SIM:
         raise UsageError(f"--ray: runs of world {asked.world} test the kernel of this machine; leave it out")
     recorded = [name for name in ("pcap", "qlog", "logs") if getattr(asked, name)]
@@ -90,18 +90,18 @@ def check(asked: Options) -> None:
 class Spread:
     """A batch whose runs are carried out on the machines of a cluster; used as a `Batch`.
 
-    What a task brings back is taken over into the batch. Runs of a pair that had some already, from
-    an earlier bench that was interrupted, are carried out on this machine at the end.
+    The batch takes over what a task brings back. If an interrupted bench has finished some runs of
+    a pair, this machine carries out the others at the end.
     """
 
     def __init__(
         self, batch: Batch, pairs: list[SentPair], machines: Machines, jobs: int | None, *, has_begun: bool
     ) -> None:
-        """Of a batch that has not started, and those of its pairs that no run of is there.
+        """Takes a batch that has not started, and those of its pairs that have no runs yet.
 
         Args:
             batch: Takes over what comes back.
-            pairs: Go to other machines.
+            pairs: The tasks for other machines.
             machines: Where they run.
             jobs: How many are under way at most.
             has_begun: Whether another pair has some of its runs, but not all.
@@ -115,12 +115,12 @@ class Spread:
 
     @property
     def finished_runs(self) -> int:
-        """How many have finished and come back."""
+        """Number of runs that have finished and come back."""
         return self._batch.finished_runs
 
     @property
     def total_runs(self) -> int:
-        """How many there are in all."""
+        """Number of all runs."""
         return self._batch.total_runs
 
     @property
@@ -129,14 +129,14 @@ class Spread:
         return self._batch.progress
 
     def start(self) -> None:
-        """Begins."""
+        """Starts the runs."""
         running = self._machines.running(
             carry_out, self._pairs, self._jobs, cores=self._pairs[0].cores if self._pairs else 1
         )
         self._tasks = self._opened.enter_context(running)
 
     def wait(self, timeout_s: float) -> bool:
-        """Waits; true once all is done or cancelled.
+        """Waits, and returns true once all runs are done or cancelled.
 
         Raises:
             RunError: A run failed, and all others have finished. Or a machine has other code than
@@ -151,7 +151,7 @@ class Spread:
             finished = self._tasks.wait(timeout_s)
         except (RunError, UsageError) as error:
             self._opened.close()
-            # So that what has come back is saved.
+            # The caller saves what has come back after a RunError.
             raise RunError(str(error)) from None
         for pair, done in finished:
             if why := self._failure(pair, done):
@@ -160,15 +160,14 @@ class Spread:
             return False
         self._opened.close()
         if self._has_begun and self.finished_runs < self.total_runs:
-            # Nobody can take single runs out of a batch: those of pairs that failed are tried once
-            # more.
+            # A batch cannot leave out single runs, so those of failed pairs are tried once more.
             self._is_here = True
             self._batch.start()
             return False
         return self._ended()
 
     def _failure(self, pair: SentPair, done: FinishedPair | RunError) -> str | None:
-        """Takes over what came back; why a run of the pair is not there, if one is not."""
+        """Takes over what came back. Returns why a run of the pair is missing, or None."""
         name = f"{pair.sent.name}, {pair.spec}"
         if isinstance(done, RunError):
             return f"{name}: {done}"
@@ -186,7 +185,7 @@ class Spread:
             raise RunError(self._first_failure or str(error)) from None
 
     def _ended(self) -> bool:
-        """True. Raises RunError where a run is missing that failed."""
+        """Returns true. Raises RunError if a run is missing because it failed."""
         if self._first_failure and self.finished_runs < self.total_runs:
             raise RunError(self._first_failure)
         return True
@@ -196,7 +195,7 @@ class Spread:
         return next(filter(None, map(self._failures.get, self._pairs)), None)
 
     def cancel(self) -> None:
-        """Gives up what has not finished."""
+        """Cancels the tasks that have not finished."""
         self._is_cancelled = True
         self._opened.close()
         if self._is_here:
@@ -212,9 +211,9 @@ class Spread:
 
 
 def on_machines(plan: Plan, machines: Machines | None) -> Callable[[Batch], Runs]:
-    """What carries out a batch of the plan, once its folder's runs are taken over.
+    """Returns what carries out a batch of the plan, once its folder's runs are taken over.
 
-    It is these machines, or itself.
+    It is these machines, or the batch itself.
 
     Raises:
         UsageError: A scenario cannot go to other machines.
@@ -233,7 +232,7 @@ def on_machines(plan: Plan, machines: Machines | None) -> Callable[[Batch], Runs
             for spec in plan.names
             if (scenario.name, spec) not in left_out | there.keys()
         ]
-        # Few pairs leave cores idle unless each takes several.
+        # With few pairs, cores would be idle unless each pair takes several.
         each = max(1, machines.cores // max(1, len(wanted)))
         cores = min(machines.cores_of_one, each, plan.options.runs)
         pairs = [_pair(scenario, spec, plan.options, cores) for scenario, spec in wanted]

@@ -9,11 +9,11 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Runs the command line and exits; whatever goes wrong is one line on standard error."""
+    """Runs the command line and exits. Every error is one line on standard error."""
     from headway import ending, streams
 
     streams.prepare()
-    # Loading takes a while, and may be interrupted like everything else.
+    # Loading takes a while, and Ctrl-C has to work during it too.
     try:
         ending.prepare()
         from headway.cli.app import run

@@ -1,4 +1,4 @@
-"""The commands put together, and what becomes of errors."""
+"""Puts the commands together, and handles their errors."""
 
 import errno
 import sys
@@ -36,7 +36,7 @@ from headway.cli.usage import EPILOG, one_line
 class _Program(TyperGroup):
     """All commands.
 
-    Typer would end each interrupted one with 130, whatever the signal, and in silence.
+    Typer would end each interrupted one with 130, whatever the signal, and print nothing.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -116,7 +116,7 @@ def _options(
 
 
 def run(arguments: list[str]) -> int:
-    """Runs the command line; its exit code. Whatever goes wrong is one line on standard error."""
+    """Runs the command line. Returns its exit code; every error is one line on standard error."""
     streams.begin()
     try:
         code: int | None = app(arguments or ["--help"], prog_name="headway", standalone_mode=False)
@@ -129,8 +129,8 @@ def run(arguments: list[str]) -> int:
     except RunError as error:
         message, code = str(error), 1
     except (BrokenPipeError, SystemExit):
-        # The reader of our output, `head` perhaps, has left. Typer makes a SystemExit of that
-        # alone.
+        # The reader of our output, `head` perhaps, has left. Typer makes a SystemExit of that case
+        # only.
         streams.silence()
         return 0
     except UnicodeEncodeError as error:
@@ -142,7 +142,7 @@ def run(arguments: list[str]) -> int:
     except RecursionError as error:
         modules = (frame.f_globals["__name__"] for frame, _ in walk_tb(error.__traceback__))
         if not any(name.startswith(PARSERS) for name in modules):
-            # No file is to blame: it is a defect of ours.
+            # No file is to blame, so it is a bug of Headway.
             raise
         message, code = f"a file is nested too deeply to be read{streams.where_results_are()}", 2
     except (KeyboardInterrupt, typer.Abort):
@@ -158,15 +158,15 @@ def run(arguments: list[str]) -> int:
 PARSERS = ("json.", "tomllib.")
 """Modules that read nested files by recursion."""
 OF_STREAMS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
-"""What writing to standard output ends with, where it is full or closed."""
+"""The end of messages about standard output that is full or closed."""
 
 
 def _refused(error: OSError) -> str:
-    """What the system refused, in one line."""
+    """Returns in one line what the system refused."""
     why = error.strerror or str(error)
     if error.filename:
         return f"{error.filename}: {why}"
     if error.errno == errno.ENOENT:
-        return "the working folder is not there any more; go to another one"
+        return "the working folder no longer exists; change to another one"
     where = "standard output" if error.errno in OF_STREAMS else "the system refuses"
     return f"{where}: {why}{streams.where_results_are()}"

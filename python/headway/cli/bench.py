@@ -143,7 +143,7 @@ def bench(
         unfit = end.is_finished and say_rest(kept, end, terminal, strict=strict)
         broken = kept.batch.recording_failures()
         for failure in broken:
-            rest = "that run's recordings are incomplete, its results are not"
+            rest = "that run's recordings are incomplete; its results are complete"
             print(f"headway: {failure}; {rest}", file=sys.stderr)
         raise_unless_whole(kept, end, named=out is not None)
     if broken or end.undrawn or (strict and unfit):

@@ -1,4 +1,4 @@
-"""How a bench tells how it goes, and how the command ends."""
+"""How a bench shows its progress, and how the command ends."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ class Terminal(Observer):
     """Progress and warnings on standard error, the results on standard output."""
 
     def __init__(self, plan: Plan, *, json: bool) -> None:
-        """Of this bench; `json` is what the option says."""
+        """Shows this bench. `json` is the value of the option."""
         self.plan = plan
         self.json = json
         self.unsaid: OSError | SystemExit | None = None
-        """Why the results could not be printed."""
+        """The error that prevented printing the results, or None."""
         self.took = ""
-        """How long the runs took, of a bench of more than two seconds."""
+        """How long the runs took in s, if over two seconds; else None."""
 
     def warn(self, line: str) -> None:
-        """A line on standard error."""
+        """Prints a line on standard error."""
         print(f"headway: warning: {line}", file=sys.stderr)
 
     def note(self, line: str) -> None:
-        """A line on standard error; a folder in it may have any name."""
+        """Prints a line on standard error; a folder in it may have any name."""
         print(f"headway: {shown(line)}", file=sys.stderr)
 
     @contextmanager
     def running(self, batch: Runs) -> Iterator[Callable[[], None]]:
-        """A bar of runs."""
+        """Shows a bar of runs."""
         from headway.cli.progress import SHOWN_AFTER_S, progress_of_runs
 
         def runs() -> str:
@@ -60,7 +60,7 @@ class Terminal(Observer):
         began, there = time.monotonic(), batch.finished_runs
         with progress_of_runs() as progress:
             task = progress.add_task(what, total=1.0, runs=runs())
-            # What is there already says nothing about how long the rest takes.
+            # Runs from an earlier bench say nothing about how long the rest takes.
             progress.tasks[task].completed = batch.progress
             yield lambda: progress.update(task, completed=batch.progress, runs=runs())
         if (seconds := time.monotonic() - began) > SHOWN_AFTER_S:
@@ -68,22 +68,22 @@ class Terminal(Observer):
             self.took = f"{made:,} run{'s' * (made != 1)} took {seconds:,.0f} s"
 
     def saving(self) -> AbstractContextManager[object]:
-        """A status on a terminal, for many runs take a while."""
+        """Shows a status on a terminal, because many runs take a while to write."""
         there = screen(stderr=True)
         return there.status("writing the results") if is_animated(there) else nullcontext()
 
     def saved(self, path: Path) -> None:
-        """Notes it, for a line about an output that is full."""
+        """Notes the folder, for a line about output that cannot be written."""
         results_in(path)
 
     def working(self, what: str) -> AbstractContextManager[Tell]:
-        """A bar, if it takes long."""
+        """Shows a bar if the work takes long."""
         from headway.cli.progress import progress_of
 
         return progress_of(what)
 
     def show(self, bench: Bench) -> None:
-        """Prints the results; if nobody reads them, the report is drawn all the same."""
+        """Prints the results. If the output has no reader, the report is drawn all the same."""
 
         def say() -> None:
             if self.json:
@@ -126,7 +126,7 @@ def raise_unless_whole(kept: BenchFolder, end: End, *, named: bool) -> None:
 
 
 def _where(kept: BenchFolder, end: End) -> str:
-    """Where the runs are that could not be saved in their folder, and what to do."""
+    """Returns where the runs are that could not be saved in their folder, and what to do."""
     batch, folder = kept.batch, shown(kept.path)
     finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
     if end.saved:
@@ -140,7 +140,7 @@ def _where(kept: BenchFolder, end: End) -> str:
 
 
 def _unfinished(batch: Batch, folder: Path, *, named: bool) -> str:
-    """How many runs have finished, and how to go on."""
+    """Returns how many runs have finished, and how to continue."""
     finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
     if not batch.finished_runs:
         return finished

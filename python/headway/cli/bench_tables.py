@@ -1,4 +1,4 @@
-"""What a bench prints: a table for each scenario, and where its files are."""
+"""The output of a bench: a table for each scenario, and where its files are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
-    """Prints a table for each scenario, and how its rows compare where that is asked for."""
+    """Prints a table for each scenario and, if asked for, how its rows compare."""
     from rich.markup import escape
 
     from headway.compare import MARGINS, MEASURES
@@ -37,7 +37,7 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
         if not of_scenario:
             continue
         columns = columns_for(of_scenario)
-        # Where the terminal is narrow, the last columns stay away.
+        # On a narrow terminal the last columns are left out.
         table, more = fit_columns(to, columns, partial(_table, of_scenario))
         left_out += [column.title for column in more]
         has_power |= any(column.metric == "power" for column in columns[: len(columns) - len(more)])
@@ -108,7 +108,7 @@ def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
 
 
 def _comparisons(rows: list[dict[str, Any]], shown: Sequence[Measure]) -> Table:
-    """How far each scheme lies above the other, and whether that is better."""
+    """Makes the table of differences: how far each scheme lies above the other, and its verdict."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

@@ -50,8 +50,9 @@ def distill(
     It runs inside the kernel.
     """
     if to not in KINDS:
-        raise UsageError(f"--to '{to}': there is no such kind{nearest(to, KINDS)}; give {', '.join(KINDS)}")
-    # The sums of one thread are the same anywhere. NumPy reads it when it is first imported.
+        raise UsageError(f"--to '{to}': no such kind{nearest(to, KINDS)}; give {', '.join(KINDS)}")
+    # The sums of one thread are the same on every machine. NumPy reads this variable when it is
+    # imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from headway.extras import need
 
@@ -80,7 +81,7 @@ def distill(
 
 
 class _Screen:
-    """Progress on standard error: a bar on a terminal, and a line for each round anywhere."""
+    """Shows progress on standard error: a bar on a terminal, and a line for each round."""
 
     def __init__(self, title: str, total: float) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

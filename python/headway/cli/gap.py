@@ -116,7 +116,8 @@ def gap(
         print(f"headway: warning: {note}", file=sys.stderr)
     with closing(asked.store(out)) as store:
         results_in(out, "what has finished is")
-        # All of them before anything runs: what this machine refuses is said at once.
+        # All of them are checked before anything runs, so that this machine's limits are reported
+        # at once.
         missing = run.missing_runs(asked, store, again=again)
         failures = run.run(missing, jobs, store, partial(_running, out, jobs))
         for failure in failures:
@@ -150,7 +151,7 @@ def gap(
 
 
 def _disappoints(rows: list[Row]) -> bool:
-    """Whether a run was unfit or the target is missed anywhere, which is said."""
+    """Reports unfit runs and missed targets; returns whether there are any."""
     from headway.gap.run import unfit_and_missed
 
     unfit, missed = unfit_and_missed(rows)
@@ -164,7 +165,10 @@ def _disappoints(rows: list[Row]) -> bool:
 def _running(
     folder: Path, jobs: int, world: str, missing: Sequence[Task]
 ) -> Iterator[Callable[[int, float], None]]:
-    """A bar while the runs of a world run. An interruption is said, and ends the command."""
+    """Shows a bar while the runs of a world run.
+
+    Says so if it is interrupted, and ends the command.
+    """
     from headway.cli.progress import duration, progress_of_runs
 
     total_s = sum(task.seconds for task in missing)
@@ -201,9 +205,10 @@ def _running(
 
 
 def _say_and_draw(rows: list[Row], out: Path, *, json: bool) -> OSError | SystemExit | None:
-    """Prints what was measured, then draws it; why it could not be printed.
+    """Prints the results, then draws them.
 
-    A reader who has left, or a full disk, costs no figure.
+    Returns the error that prevented printing. The figure is drawn even if the reader has left or
+    the disk is full.
     """
     from headway.gap.run import PICTURE, draw
 
@@ -222,7 +227,7 @@ def _print(rows: list[Row]) -> None:
     left_out: list[str] = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         own = [row for row in rows if row["scenario"] == scenario]
-        # Where the terminal is narrow, the last columns stay away.
+        # On a narrow terminal the last columns are left out.
         table, more = fit_columns(screen, columns_for(own), partial(_table, own))
         left_out += [column.title for column in more]
         screen.print(f"\n[bold]{plain(scenario)}[/bold]  [dim]runs of {own[0]['seconds']:g} s[/dim]")

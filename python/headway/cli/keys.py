@@ -1,4 +1,4 @@
-"""`headway keys`: who may talk to whom."""
+"""`headway keys`: key pairs of hosts and agents."""
 
 import json as js
 from pathlib import Path
@@ -47,8 +47,8 @@ def new(
         found = keys.read(public).public.decode()
         print(js.dumps({"name": name, "public": str(public), "secret": str(secret), "key": found}, indent=2))
         return
-    print(f"{shown(secret)}: keep it here; nobody else is to read it (mode 600)")
-    print(f"{shown(public)}: copy it to each machine that is to talk to {name}:")
+    print(f"{shown(secret)}: keep it on this machine, readable by you only (mode 600)")
+    print(f"{shown(public)}: copy it to each machine that talks to {name}:")
     print(f"  of a host, into the agent's folder of peers:  headway tune agent --peers DIR (holding {public.name})")
     print(f"  of an agent, to its hosts and neighbours:     headway tune host --agent URL={public.name}")
 

@@ -1,4 +1,4 @@
-"""`headway schemes` and `headway scenarios`: what there is."""
+"""`headway schemes` and `headway scenarios`: list them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def schemes(
         params = ", ".join(p["name"] for p in s["params"])
         about = f"{s['summary']} [dim]({s['family']}; {', '.join(s['worlds'])}; {s['source']})[/dim]"
         table.add_row(s["name"], f"{about}\n[dim]parameters: {params}[/dim]" if params else about)
-    table.caption = "headway schemes NAME tells of its parameters, and where it departs from its source"
+    table.caption = "headway schemes NAME explains its parameters, and where it departs from its source"
     console().print(table)
 
 
@@ -106,7 +106,7 @@ def _about(members: list[Scenario]) -> str:
 
 
 def _in_words(names: list[str]) -> list[str]:
-    """Drawn quantities without the index or name of what they belong to.
+    """Returns what the seed draws, without the index or name of its owner.
 
     `link.s1-s2.rate` is a link's rate.
     """

@@ -11,7 +11,7 @@ import typer
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, MODEL, Commands
 from headway.cli.usage import EPILOG, Json, console, table_of
-from headway.streams import beside, plain, results_in, shown
+from headway.streams import plain, report_stream, results_in, shown
 
 app = Commands(
     help="List, show and check trained models; export and import them as ONNX.",
@@ -45,7 +45,7 @@ def listing(context: typer.Context, json: Json = False) -> None:
     show.print(table if found else "no model comes with this Headway")
     show.print(
         "[dim]Any folder runs as scheme learned:model=DIR, a learner's as rax-pretrained:model=DIR. "
-        "headway models show NAME tells where one is from.[/dim]"
+        "headway models show NAME says where a model is from.[/dim]"
     )
 
 
@@ -87,7 +87,7 @@ def show(name: Which, json: Json = False) -> None:
 
 
 def _readable(card: str) -> str:
-    """A card's TOML with the training's configuration line by line.
+    """Returns a card's TOML with the training's configuration line by line.
 
     It is one long line in the file.
     """
@@ -101,7 +101,7 @@ def _readable(card: str) -> str:
 
 
 def _paths(card: dict[str, Any]) -> dict[str, str]:
-    """The paths that a model was trained on, if its card has them."""
+    """Returns the paths that a model was trained on, if its card has them."""
     from headway.trained_range import described
 
     bounds = card["training"].get("range")
@@ -140,33 +140,33 @@ def export(
     from headway.models.to_onnx import export as to_onnx
 
     if load_learner(name) is not None:
-        raise UsageError(f"models export: {name} is a learner, which has no ONNX; give a model")
+        raise UsageError(f"models export: {name} is a learner and cannot be exported; give a model")
     if onnx.is_dir() or not onnx.parent.is_dir():
-        raise UsageError(f"models export: --onnx {onnx}: give a file in a folder that is there, such as model.onnx")
+        raise UsageError(f"models export: --onnx {onnx}: give a file in an existing folder, such as model.onnx")
     model = load(name)
     path = given(onnx)
-    # A model that comes with Headway has no such folder.
+    # A model that comes with Headway has no folder on disk.
     not_over(path, [Path(model.place, file) for file in (CARD, WEIGHTS, GOLDEN)], "--onnx")
     content, error = to_onnx(model)
     write_atomic(path, content)
     results_in(path, "the graph is")
     said = f"{shown(path)}: {model.id}; largest difference of an output {error:.1e}"
     found = {"path": str(path), "id": model.id, "golden_error": error}
-    print(js.dumps(found, indent=2) if json else said, file=beside(path))
+    print(js.dumps(found, indent=2) if json else said, file=report_stream(path))
 
 
 @app.command("import", epilog=EPILOG["models import"])
 def import_(
     onnx: Annotated[Path, typer.Option(help="The .onnx file; - is standard input.", show_default=False)],
-    card: Annotated[Path, typer.Option(help="Its card: name, version, agent; - likewise.", show_default=False)],
-    out: Annotated[
-        Path, FOLDER, typer.Option(help="The folder to write; nothing may be there.", show_default=False)
+    card: Annotated[
+        Path, typer.Option(help="Its card: name, version, agent; - is standard input.", show_default=False)
     ],
+    out: Annotated[Path, FOLDER, typer.Option(help="The folder to write. It must not exist.", show_default=False)],
     output: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Which of several outputs is the action; else the one with 'action' in its name, or the first.",
+            help="The output that is the action. Default: the one with 'action' in its name, or the first.",
         ),
     ] = None,
     json: Json = False,

@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Names:
-    """In the annotation of a parameter: what it names. A `Path` without it names a file."""
+    """Marks a parameter with the kind of path that it names. A `Path` without this names a file."""
 
     what: str
 
@@ -30,10 +30,10 @@ FILE = Names("file")
 
 
 class _Command(TyperCommand):
-    """A command that refuses names which no file and no folder can have."""
+    """A command that refuses paths that no file or folder can have."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        # As they were typed: of an empty path Typer makes the working folder.
+        # The text is checked as it was typed: Typer makes the working folder of an empty path.
         typed, *_ = self.make_parser(ctx).parse_args(list(args))
         left = super().parse_args(ctx, args)
         named = _named(self.callback)
@@ -43,7 +43,7 @@ class _Command(TyperCommand):
             label = next((one for one in parameter.opts if one.startswith("--")), usual)
             if names and text == "":
                 raise UsageError(f"{label}: an empty path; name a {names.what}")
-            # ./- is a folder. From the environment there is only what was made of it.
+            # A typed ./- is a folder. Of a variable only the parsed path is known.
             is_typed = isinstance(text, str)
             if names is FOLDER and str(text if is_typed else ctx.params.get(parameter.name)) == "-":
                 raise UsageError(f"{label} -: a stream cannot hold files; name a folder")
@@ -51,7 +51,7 @@ class _Command(TyperCommand):
 
 
 def _named(command: Any) -> dict[str, Names]:
-    """What each parameter of a command names, of those that name a file or a folder."""
+    """Returns the kind of path that each parameter of a command names."""
     found = {}
     for name, hint in get_type_hints(inspect.unwrap(command), include_extras=True).items():
         kind, *more = get_args(hint) if get_origin(hint) else (hint,)
@@ -67,5 +67,5 @@ class Commands(typer.Typer):
     """Typer whose commands refuse such names."""
 
     def command(self, name: str | None = None, **options: Any) -> Callable[[F], F]:
-        """As Typer's own."""
+        """Works as Typer's own."""
         return super().command(name, cls=_Command, **options)

@@ -1,4 +1,4 @@
-"""How far something is, and how long it will still take: on a terminal, on standard error."""
+"""Bars that show how far something is, and how long it will still take, on a terminal."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,9 +12,9 @@ SHOWN_AFTER_S = 2.0
 
 
 def progress_of_runs() -> Progress:
-    """A bar for each task, which has a field `runs` such as 3/30.
+    """Makes a bar for each task, which has a field `runs` such as 3/30.
 
-    It shows nothing where there is no terminal.
+    It shows nothing without a terminal.
     """
     console = screen(stderr=True)
     return Progress(
@@ -32,9 +32,9 @@ def progress_of_runs() -> Progress:
 
 @contextmanager
 def progress_of(what: str) -> Iterator[Callable[[float], None]]:
-    """A bar that is told which share is done, 0 to 1.
+    """Gives a function that takes the finished share, 0 to 1, and shows a bar.
 
-    It shows where the work takes over two seconds.
+    The bar appears if the work takes over two seconds.
     """
     console = screen(stderr=True)
     bar = Progress(
@@ -61,6 +61,6 @@ def progress_of(what: str) -> Iterator[Callable[[float], None]]:
 
 
 def duration(seconds: float) -> str:
-    """As a person says it: 2 h 5 min."""
+    """Returns a duration as a person says it: 2 h 5 min."""
     hours, minutes = divmod(round(seconds / 60), 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else f"{seconds:.0f} s"

@@ -8,7 +8,7 @@ import typer
 from headway._native import UsageError
 from headway.cli.paths import FOLDER
 from headway.cli.usage import Json
-from headway.streams import beside, results_in, shown
+from headway.streams import report_stream, results_in, shown
 
 
 def report(
@@ -43,9 +43,9 @@ def report(
     if json:
         import json as js
 
-        print(js.dumps(rows, indent=2), file=beside(path))
+        print(js.dumps(rows, indent=2), file=report_stream(path))
     else:
-        print(f"report: {shown(path)}", file=beside(path))
+        print(f"report: {shown(path)}", file=report_stream(path))
     if open_:
         import webbrowser
 

@@ -1,4 +1,4 @@
-"""`headway reproduce`: a paper's figures made again, and its claims held against them."""
+"""`headway reproduce`: makes a paper's figures again, and compares its claims with them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def reproduce(
     figures = run.figures_of(source, figure, world)
     if publish and (quick or stand_in):
         raise UsageError(
-            "--publish: only full runs of what the paper has are published; leave the other option out"
+            "--publish: only full runs of the paper's own schemes are published; leave the other option out"
         )
     if publish and not RESULTS.parent.is_dir():
         raise UsageError("--publish: no docs here; run it in the folder of Headway's sources")
@@ -179,9 +179,9 @@ def _make(
     keep: Callable[[Outcome], None],
     machines: Machines | None,
 ) -> list[Outcome]:
-    """Runs and draws those that can be made, with progress over all; exits if interrupted.
+    """Runs and draws the figures that can be made, with progress over all; exits if interrupted.
 
-    `keep` gets each figure as soon as it is made, so that nothing after it costs it.
+    `keep` gets each figure as soon as it is made, so that no later error costs it.
     """
     from headway.cli.progress import duration, progress_of_runs
     from headway.reproduce.engine import StartedFigure
@@ -189,7 +189,7 @@ def _make(
 
     possible = [one for one in begun if isinstance(one, StartedFigure)]
     missing = missing_of(begun, store)
-    tasks = [task for of_one in missing.values() for task in of_one]
+    tasks = [task for runs in missing.values() for task in runs]
     total = len(tasks)
     if total and not all(one.lab.quick for one in possible):
         count = f"{total} run{'s' * (total > 1)} for {len(possible)} figure{'s' * (len(possible) > 1)}"
@@ -231,7 +231,7 @@ def _publish(paper: Paper, outcomes: Sequence[Outcome]) -> None:
 
 
 def _table(title: str, rows: Sequence[Sequence[str]]) -> RichTable:
-    """A table of a figure for the terminal."""
+    """Makes a table of a figure for the terminal."""
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table
@@ -287,7 +287,7 @@ def _print(
     counts = ", ".join(f"{verdicts.count(v)} {v}" for v in Verdict if v in verdicts)
     screen.print(f"\n{paper.name}: {len(verdicts)} claims: {counts}; {seconds:.0f} s")
     if lab.quick:
-        screen.print("quick: two short runs of each show that it works, and nothing about what holds")
+        screen.print("quick: two short runs of each show that it works, and decide no claim")
     if lab.stand_ins:
         stand_ins = ", ".join(f"{name}={scheme}" for name, scheme in lab.stand_ins.items())
         screen.print(f"stand-ins: {plain(stand_ins)}")

@@ -9,7 +9,7 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.usage import Json, console, table_of
-from headway.streams import beside, plain, said, shown
+from headway.streams import plain, report_stream, said, shown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,7 +58,7 @@ def shadow(
         is_png = plot.suffix.lower() == ".png"
         write_atomic(plot, png(chart) if is_png else standalone(chart))
         if not json:
-            print(f"picture: {shown(plot)}", file=beside(plot))
+            print(f"picture: {shown(plot)}", file=report_stream(plot))
     if unsaid:
         raise unsaid
 

@@ -18,15 +18,15 @@ from headway.files import alone_in, by_given_names, in_utf8, is_stream, spooled
 from headway.streams import results_in
 
 Words = str | None
-"""What an option says, in the words of scenarios; `headway_scenario` reads it."""
+"""An option in the words of scenarios; `headway_scenario` reads it."""
 
 
 LOGS = ("up.log", "down.log", "events.parquet")
-"""What `--log` writes."""
+"""The files that `--log` writes."""
 
 
 class Live(StrEnum):
-    """Where live figures go."""
+    """Where live figures are shown."""
 
     LINE = "line"
     TITLE = "title"
@@ -43,7 +43,8 @@ def shell(
         typer.Option(help="Link towards the far side: a rate, a trace or its file, or 'unlimited' (the default)."),
     ] = None,
     down: Annotated[
-        Words, typer.Option(help="Link from the far side, likewise. A trace may be scaled: NAME:mean=5Mbps.")
+        Words,
+        typer.Option(help="Link from the far side, with the same values. A trace may be scaled: NAME:mean=5Mbps."),
     ] = None,
     delay: Annotated[Words, typer.Option(help="One-way propagation delay, in each direction: 20ms.")] = None,
     jitter: Annotated[Words, typer.Option(help="Extra delay of each packet: up to 5ms, or mean=2ms.")] = None,
@@ -112,9 +113,9 @@ def shell(
         return 0
     if clean:
         return _clean(clean_shells(), json)
-    # Before there is a log, which would be in the way of the right command.
+    # Checked before a log exists, because a log would make the corrected command fail.
     if command and shutil.which(command[0]) is None:
-        raise UsageError(f"cannot run '{command[0]}': there is no such program; give one on the PATH, or its path")
+        raise UsageError(f"cannot run '{command[0]}': no such program; give one on the PATH, or its path")
     with ExitStack() as opened, by_given_names():
         up, down = (readable(name, opened) for name in (up, down))
         if log:
@@ -151,17 +152,20 @@ def shell(
 
 
 def _check_no_log(folder: Path) -> None:
-    """Raises UsageError where an older log would be lost.
+    """Raises UsageError if an older log would be overwritten.
 
     A pipe or a device may be written into.
     """
     for name in LOGS:
         if (folder / name).is_file() and (folder / name).stat().st_size > 0:
-            raise UsageError(f"--log {folder}: holds {name} already, which would be lost; give another folder")
+            raise UsageError(f"--log {folder}: holds {name} already; give another folder")
 
 
 def readable(link: str | None, opened: ExitStack) -> str | None:
-    """A link whose trace is a file under a name in UTF-8, or a pipe's copy; any other as it is."""
+    """Returns a link that the native module can read.
+
+    A trace file gets a name in UTF-8, and a pipe is copied; any other link stays as it is.
+    """
     if not link:
         return link
     if os.path.isfile(link):

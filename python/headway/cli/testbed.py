@@ -66,13 +66,13 @@ def run(
     bed.check_machine()
     program = command or [os.environ.get("SHELL") or "/bin/sh"]
     if shutil.which(program[0]) is None:
-        raise UsageError(f"cannot run '{program[0]}': there is no such program; give one on the PATH, or its path")
+        raise UsageError(f"cannot run '{program[0]}': no such program; give one on the PATH, or its path")
     one = bed.Bed(network, known=known, load=load, seed=seed)
     report: dict[str, int] = {}
     try:
         code = _run(one, program, peer, network)
     finally:
-        # Half removed is what nobody wants.
+        # An interruption must not leave a testbed that is half removed.
         ending.ignore()
         report = one.end()
     if json:
@@ -96,7 +96,7 @@ def _run(one: "Bed", program: list[str], peer: str | None, network: "Topology") 
     process = one.run(one.source, program)
 
     def ask() -> None:
-        # The terminal has sent Ctrl-C to the program, too.
+        # The terminal sends Ctrl-C to the program too.
         number = ending.exit_code() - 128
         if number != signal.SIGINT or not sys.stdin.isatty():
             with suppress(ProcessLookupError):
@@ -107,12 +107,15 @@ def _run(one: "Bed", program: list[str], peer: str | None, network: "Topology") 
     try:
         one.check()
     except RunError as error:
-        _say(f"warning: {str(error).removeprefix('testbed: ')}; what ran meanwhile may have had no network")
+        _say(f"warning: {str(error).removeprefix('testbed: ')}; the program may have had no network meanwhile")
     return code
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> int:
-    """The exit code of a program, as a shell has it; one that ignores what ends it is killed."""
+    """Returns the exit code of a program, as a shell has it.
+
+    A program that ignores the signal is killed.
+    """
     asked_s: float | None = None
     while True:
         with suppress(subprocess.TimeoutExpired):

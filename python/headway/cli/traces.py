@@ -11,7 +11,7 @@ from headway import ending
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, Commands
 from headway.cli.usage import EPILOG, Json, console, table_of
-from headway.streams import beside, plain, results_in, shown
+from headway.streams import plain, report_stream, results_in, shown
 from headway.text import nearest, seconds
 
 app = Commands(
@@ -42,7 +42,7 @@ def listing(context: typer.Context, json: Json = False) -> None:
     for row in found:
         name, path = row["name"], row["path"]
         collection = collection_of(name)
-        missing = f"not here; fetch {collection}" if collection else "not here, nor in a collection"
+        missing = f"missing; fetch {collection}" if collection else "missing, and in no collection"
         folder = Path(path).parent if path else None
         if folder is None:
             place = Text(missing, "dim")
@@ -66,7 +66,7 @@ def fetch(
     to: Annotated[
         Path | None,
         FOLDER,
-        typer.Option(help="Folder to put them in; else the cache folder, where Headway finds them."),
+        typer.Option(help="Folder to put them in. Default: the cache folder, where Headway finds them."),
     ] = None,
 ) -> None:
     """Fetch recorded traces, each checked against its pinned SHA-256.
@@ -79,7 +79,8 @@ def fetch(
     known = collections()
     if collection not in known:
         raise UsageError(
-            f"traces fetch: no collection '{collection}'{nearest(collection, known)}; there are {', '.join(known)}"
+            f"traces fetch: no collection '{collection}'{nearest(collection, known)}; collections "
+            f"are {', '.join(known)}"
         )
     if from_ is not None and not from_.is_dir():
         raise UsageError(f"traces fetch: --from {from_}: no such folder")
@@ -140,7 +141,7 @@ def info(
 
 
 def spans(parts: list[tuple[float, float]]) -> str:
-    """Seconds in words."""
+    """Returns ranges of seconds in words."""
     return ", ".join(f"{begin:g}-{end:g} s" for begin, end in parts) or "none"
 
 
@@ -158,19 +159,23 @@ def convert(
     interval: Annotated[str, typer.Option(help="Time between rows of a CSV file that is written.")] = "1s",
     time: Annotated[
         str | None,
-        typer.Option("--time-column", metavar="COLUMN", help="Of a wider table: its name, or its number from 1."),
+        typer.Option("--time-column", metavar="COLUMN", help="Column with times: name, or number from 1."),
     ] = None,
     rate: Annotated[
-        str | None, typer.Option("--rate-column", metavar="COLUMN", help="The same of the column with rates.")
+        str | None,
+        typer.Option("--rate-column", metavar="COLUMN", help="Column with rates: name, or number from 1."),
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option(help="Of rates: Mbit/s, kbit/s, bit/s, kB/s ...; else as the column's name says, or Mbit/s."),
+        typer.Option(
+            help="Unit of rates: Mbit/s, kbit/s, bit/s, kB/s ... Default: as the column's name says, or Mbit/s."
+        ),
     ] = None,
     time_unit: Annotated[
         str | None,
         typer.Option(
-            "--time-unit", help="Of times: s, ms, us, ns, min or h; else as the column's name or the rows say."
+            "--time-unit",
+            help="Unit of times: s, ms, us, ns, min or h. Default: as the column's name or the rows say.",
         ),
     ] = None,
 ) -> None:
@@ -192,7 +197,7 @@ def convert(
 def plot(
     traces: Annotated[list[str], typer.Argument(metavar="TRACE", help="Names of traces, or files.")],
     out: Annotated[Path, typer.Option(help="The picture: .svg or .png; - is standard output.")] = Path("trace.svg"),
-    interval: Annotated[str, typer.Option(help="The rate is the mean over each such interval.")] = "500ms",
+    interval: Annotated[str, typer.Option(help="Interval over which rates are averaged.")] = "500ms",
 ) -> None:
     """Draw the rate of traces over time."""
     step = seconds(interval, "--interval")
@@ -200,9 +205,9 @@ def plot(
 
     path = given(out)
     not_over(path, map(Path, traces), "--out")
-    # A pipe or device has an SVG.
+    # A pipe or device gets an SVG.
     if replaceable(path) and path.suffix.lower() not in (".svg", ".png"):
-        raise UsageError(f"--out {out}: not a picture; end it in .svg or .png")
+        raise UsageError(f"--out {out}: not a picture; give a name that ends in .svg or .png")
     from headway.traces import doubts, drawn_every, open_trace
 
     found = {name: open_trace(name, "whole") for name in traces}
@@ -211,8 +216,8 @@ def plot(
             print(f"headway: warning: {called(name)}: {doubt}", file=sys.stderr)
     if (longer := drawn_every(found.values(), step)) > step:
         print(
-            f"headway: warning: --interval {interval}: is too short for a picture; "
-            f"rates are drawn as means over {longer:g} s",
+            f"headway: warning: --interval {interval}: too short for a picture; rates are drawn as "
+            f"means over {longer:g} s",
             file=sys.stderr,
         )
         step = longer
@@ -225,4 +230,4 @@ def plot(
     chart = rates_over_time(rates, step)
     write_atomic(path, png(chart) if path.suffix.lower() == ".png" else standalone(chart))
     results_in(path, "the picture is")
-    print(shown(path), file=beside(path))
+    print(shown(path), file=report_stream(path))

@@ -122,8 +122,8 @@ def train(
 def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool, ray: str | None = None) -> None:
     """Trains each system with each seed: one after the other, or on the machines of a cluster.
 
-    Ends the command after a signal. One that fails, whatever the error, does not end the others.
-    Raises RunError after them.
+    Ends the command after a signal. A training that fails does not end the others; RunError is
+    raised after all of them.
     """
     from headway.runs.many_machines import connected
     from headway.train import run
@@ -148,7 +148,7 @@ def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool
     schemes = run.schemes_of(found)
     if json:
         named: dict[str, Any] = {"schemes": schemes}
-        # By what was asked for, not by what has failed: several seeds of one system are one scheme.
+        # What was asked for counts, not what failed: several seeds of one system are one scheme.
         if len({chosen.model for chosen, _ in planned}) == 1:
             named["scheme"] = next(iter(schemes.values()), None)
         print(js.dumps({**named, "trainings": [one.json() for one in found]}, indent=2))
@@ -166,7 +166,7 @@ def _print_each(found: list[Trained], schemes: dict[str, str]) -> None:
 
 
 def _list(json: bool) -> None:
-    """The systems: names and what each trains."""
+    """Prints the systems: names and what each trains."""
     from headway.cli.usage import console, table_of
     from headway.train.run import systems
 
@@ -182,7 +182,7 @@ def _list(json: bool) -> None:
 
 
 def _show(system: str, config: Path | None, name: str | None, json: bool) -> None:
-    """A system's configuration as its file has it. Raises UsageError."""
+    """Prints a system's configuration as its file has it. Raises UsageError."""
     from headway.train.run import find, is_learner
 
     if json:
@@ -193,7 +193,7 @@ def _show(system: str, config: Path | None, name: str | None, json: bool) -> Non
 
 
 def _seeds(text: str) -> list[int]:
-    """The seeds of a text such as 1-5 or 1,4,9. Raises UsageError."""
+    """Returns the seeds of a text such as 1-5 or 1,4,9. Raises UsageError."""
     from headway.train.run import LARGEST_SEED, MOST_SEEDS, checked_seeds
 
     found: list[int] = []
@@ -202,7 +202,7 @@ def _seeds(text: str) -> list[int]:
         ends = first.strip(), (last or first).strip()
         known = all(end.isdecimal() and int(end) <= LARGEST_SEED for end in ends)
         if not known or int(ends[0]) > int(ends[1]):
-            raise UsageError(f"--seeds {text}: '{part}' is no seed and no range; write 1-5 or 1,4,9")
+            raise UsageError(f"--seeds {text}: '{part}' is neither a seed nor a range; write 1-5 or 1,4,9")
         if int(ends[1]) - int(ends[0]) >= MOST_SEEDS:
             raise UsageError(f"--seeds {text}: at most {MOST_SEEDS} seeds")
         found += range(int(ends[0]), int(ends[1]) + 1)
@@ -221,7 +221,7 @@ def _interrupted(what_is_kept: str) -> NoReturn:
 
 
 def _learn(folder: Path, seed: int, json: bool) -> None:
-    """A learner, which needs no PyTorch."""
+    """Trains a learner, which needs no PyTorch."""
     from headway.train import run
 
     try:
@@ -236,7 +236,7 @@ def _learn(folder: Path, seed: int, json: bool) -> None:
 
 
 def _learn_each(folder: Path, seeds: Sequence[int], json: bool) -> None:
-    """Learners, each with a seed of its own, and the scheme that has them all."""
+    """Trains learners, each with a seed of its own. Returns also the scheme that has them all."""
     from headway.train import run
 
     try:
@@ -252,7 +252,7 @@ def _learn_each(folder: Path, seeds: Sequence[int], json: bool) -> None:
 
 
 def _print_learners(found: Sequence[tuple[Path, str]]) -> None:
-    """The folder and the id of each, and what to try them with."""
+    """Prints the folder and the id of each learner, and a command that tries them."""
     from headway.train.run import scheme_of_learners
 
     for where, own in found:
@@ -263,14 +263,14 @@ def _print_learners(found: Sequence[tuple[Path, str]]) -> None:
 
 @contextmanager
 def _watching(config: TrainConfig) -> Iterator[_Screen]:
-    """Shows how a training goes on."""
+    """Shows the progress of a training."""
     screen = _Screen(config)
     with screen.progress:
         yield screen
 
 
 class _Screen:
-    """Progress on standard error: a bar on a terminal, and a line for each validation anywhere."""
+    """Shows progress on standard error: a bar on a terminal, and a line for each validation."""
 
     def __init__(self, config: TrainConfig) -> None:
         self._config = config
@@ -284,7 +284,10 @@ class _Screen:
         self._interrupts += 1
         if self._interrupts > 1:
             raise KeyboardInterrupt
-        self._say("interrupted: ends with a checkpoint after this stretch; again ends at once, with the last one")
+        self._say(
+            "interrupted: ends with a checkpoint after the next validation; another signal "
+            "ends at once, with the last checkpoint"
+        )
 
     def interrupted(self) -> bool:
         return self._interrupts > 0
@@ -330,7 +333,7 @@ def _bar() -> Progress:
 
 
 def _scores(rows: list[ScoreRow]) -> str:
-    """Means over the validation scenarios, in one line."""
+    """Returns means over the validation scenarios, in one line."""
     from headway.train.rows import mean_of
 
     return (

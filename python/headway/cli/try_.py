@@ -12,7 +12,7 @@ from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
 from headway.cli.usage import Json, console, table_of, words
 from headway.path_trial.wire import PORT
-from headway.streams import beside, plain, results_in, said, shown
+from headway.streams import plain, report_stream, results_in, said, shown
 
 if TYPE_CHECKING:
     from headway.path_trial.folder import TrialFolder
@@ -246,7 +246,7 @@ def _finish(plan: "Plan", kept: "TrialFolder", plot: Path | None, *, json: bool)
         is_png = plot.suffix.lower() == ".png"
         write_atomic(plot, png(chart) if is_png else standalone(chart))
         if not json:
-            print(f"picture: {shown(plot)}", file=beside(plot))
+            print(f"picture: {shown(plot)}", file=report_stream(plot))
     if unsaid:
         raise unsaid
 

@@ -1,4 +1,4 @@
-"""`headway tune`: hosts, agents, and what they say of themselves (docs/tuning.md)."""
+"""`headway tune`: starts hosts and agents, and shows their status (docs/tuning.md)."""
 
 import json as js
 import sys
@@ -35,7 +35,7 @@ WHERE = "tcp://127.0.0.1:5757"
 
 
 class Source(StrEnum):
-    """Where flows come from."""
+    """Where the flows of a host come from."""
 
     SOCKETS = "sockets"
     SIMULATED = "simulated"
@@ -69,7 +69,8 @@ def host(
     agent: Annotated[
         str,
         typer.Option(
-            metavar="URL[=KEY]", help="Its agents, with commas between, each with the file of its public key."
+            metavar="URL[=KEY]",
+            help="The host's agents, with commas between, each with the file of its public key.",
         ),
     ] = WHERE,
     source: Annotated[
@@ -103,7 +104,7 @@ def host(
     restore_after: Annotated[
         str | None,
         typer.Option(
-            help="After this time without news from an agent, flows get the default windows. "
+            help="After this time without a message from an agent, flows get the default windows. "
             "Default: 3 T2, at least 5s."
         ),
     ] = None,
@@ -119,7 +120,7 @@ def host(
     socket: Socket = None,
     tied: Tied = False,
 ) -> int:
-    """Watch this host's flows and set what an agent answers, until Ctrl-C.
+    """Watch this host's flows and apply an agent's settings, until Ctrl-C.
 
     Then defaults are restored.
     """
@@ -184,7 +185,7 @@ def agent(
     state: Annotated[
         Path | None,
         FOLDER,
-        typer.Option(metavar="DIR", help="Folder of what is learned. The next start continues from it."),
+        typer.Option(metavar="DIR", help="Folder of the learner's state. The next start continues from it."),
     ] = None,
     bind: Annotated[str, typer.Option(metavar="URL", help="Address that hosts and neighbours connect to.")] = WHERE,
     neighbours: Annotated[
@@ -197,7 +198,8 @@ def agent(
         typer.Option(metavar="DIR", help="Folder of public keys: only these hosts and neighbours may connect."),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**31 - 1, help="Seed of the sample that is taken of too many flows.")
+        int,
+        typer.Option(min=0, max=2**31 - 1, help="Seed of the sample that is taken if there are too many flows."),
     ] = 1,
     key: Key = None,
     insecure: Insecure = False,
@@ -215,15 +217,15 @@ def agent(
     if (model is None) == (fixed is None):
         raise UsageError("tune agent: give one of --model NAME|DIR and --fixed rtprop_window=2s,btlbw_window=4")
     if learn and not model:
-        raise UsageError("--learn: give a --model to begin with")
+        raise UsageError("--learn needs --model NAME|DIR, the model to begin with")
     if state and not learn:
-        raise UsageError("--state: is of what is learned; give --learn too")
+        raise UsageError("--state needs --learn, because it keeps what is learned")
     where = link.checked(bind, "--bind")
     others = _split(neighbours) if neighbours else []
     urls = [where, *(link.checked(text.partition("=")[0], "--neighbours") for text in others)]
     safe = link.security(key=key, peers=peers, insecure=insecure, urls=urls)
     if key and not peers:
-        raise UsageError("--key: who may come? Give --peers DIR, a folder of their public keys")
+        raise UsageError("--key needs --peers DIR, the public keys that may connect")
     learner = _learner() if learn else None
     with alone_in(make_folder(state, "--state"), "--state") if state else nullcontext():
         policy: Policy
@@ -249,9 +251,9 @@ def agent(
 
 
 def _said(code: int, what: str) -> int:
-    """The exit code.
+    """Returns the exit code.
 
-    Where a signal has ended a service, which is as it should be, says what is left behind.
+    If a signal has ended a service, which is the usual end, says what is left behind.
     """
     if ending.is_asked():
         print(f"headway: stopped; {what}", file=sys.stderr)
@@ -265,7 +267,7 @@ def status(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Ask hosts and agents that run: counters, hosts, flows, ages."""
+    """Show running hosts and agents: counters, hosts, flows, ages."""
     from headway.tune import control
 
     paths = [socket] if socket else sorted(control.folder().glob("*.sock"))
@@ -302,7 +304,7 @@ def _show(one: "Status") -> None:
             _print_rows(("name", "role", "flows", "heard s ago"), rows)
         else:
             state = "default windows" if each["is_restored"] else "tuned"
-            said = f"  agent {each['agent']}, heard {each['heard_s']:.1f} s ago; {state}"
+            said = f"  agent {each['agent']}, last message {each['heard_s']:.1f} s ago; {state}"
             screen.print(plain(said), soft_wrap=True)
             rows = [
                 [f["flow"], " ".join(f"{k}={v:g}" for k, v in f["settings"].items()), f"{f['rtt_ms'] or 0:.1f}"]

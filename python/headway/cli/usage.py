@@ -1,4 +1,4 @@
-"""How commands are explained: examples, and wrong usage in one line."""
+"""Help of commands: examples, and wrong usage in one line."""
 
 import math
 import os
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# They work on a machine without recorded traces.
+# The examples work on a machine without recorded traces.
 EXAMPLES = {
     "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
     "bench": "headway bench --schemes cubic,bbr,vegas --scenario pantheon-default,synthetic-att --against cubic",
@@ -60,14 +60,15 @@ EXAMPLES = {
     "traces convert": "headway traces convert rates.csv my-link.down",
     "traces plot": "headway traces plot synthetic-att.down --out att.svg",
 }
-# Behind \b help breaks no line: an example can be copied at any width.
+# Behind \b help does not wrap lines, so an example can be copied at any width.
 EPILOG = {command: f"\b\nExample: {example}" for command, example in EXAMPLES.items()}
 
 
 WIDE = 160
 """Columns of a table that goes into a pipe or a file."""
 WIDEST = 300
-"""The same of a table that leaves columns out where there is no room: wide enough for all."""
+"""Columns in a pipe or file of a table that leaves columns out for lack of room: enough for all of
+them."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 """The option of every command that lists or measures."""
@@ -95,7 +96,7 @@ Ray = Annotated[
         show_default=False,
     ),
 ]
-"""Of a command whose tasks may go to other machines."""
+"""The option of a command whose tasks may go to other machines."""
 
 Seed = Annotated[
     int,
@@ -106,18 +107,18 @@ Seed = Annotated[
         help="Seed of the first run; later runs draw theirs from it. Same seed, same results in simulated time.",
     ),
 ]
-"""Of a command that runs scenarios several times."""
+"""The option of a command that runs scenarios several times."""
 
 
 def one_line(error: TyperException) -> str:
-    """What was wrong, where, and what would be right."""
+    """Returns an error in one line: what was wrong, where, and what would be right."""
     context = getattr(error, "ctx", None)
     path = context.command_path.split()[1:] if context else []
     command = " ".join(path)
     message = getattr(error, "format_message", lambda: str(error))().strip().rstrip(".")
     if context and (parameter := getattr(error, "param", None)) and error.__cause__:
         # A value of the wrong type or out of range: Typer says what is expected, but not what was
-        # found.
+        # given.
         problem = error.__cause__.errors()[0]  # type: ignore[attr-defined]
         expected = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
         name = next((o for o in parameter.opts if o.startswith("--")), parameter.name)
@@ -139,10 +140,9 @@ def one_line(error: TyperException) -> str:
 
 
 def words(text: str, option: str) -> list[str]:
-    """A list with commas: `a:k=1,m=2,b` is `a:k=1:m=2` and b.
+    """Splits a list with commas: `a:k=1,m=2,b` is `a:k=1:m=2` and b.
 
-    A file whose path has commas is one word. Raises UsageError where there is nothing in it, or the
-    same twice.
+    A file whose path has commas is one word. Raises UsageError if an item is empty or comes twice.
     """
     # A list may be longer than any path: pathlib raises there, os.path says no.
     if "/" in text and os.path.isfile(text):
@@ -150,28 +150,28 @@ def words(text: str, option: str) -> list[str]:
     found: list[str] = []
     for word in (part.strip() for part in text.split(",")):
         if found and ":" in found[-1] and re.fullmatch(r"[a-z_-]+=[^:/]*", word):
-            found[-1] += f":{word}"  # another parameter of the scheme before it
+            found[-1] += f":{word}"  # The item is another parameter of the scheme before it.
         else:
             found.append(word)
     if not all(found):
         raise UsageError(f"{option} '{text}': an empty name; write names with commas between them: a,b")
     for index, word in enumerate(found):
         if word in found[:index]:
-            raise UsageError(f"{option} '{text}': {word} stands there twice; name it once")
+            raise UsageError(f"{option} '{text}': {word} comes twice; name it once")
     return found
 
 
 def console(piped: int = WIDE) -> "Console":
-    """Where tables go: as wide as the terminal; without one, this many columns."""
+    """Returns where tables go: as wide as the terminal; without one, this many columns."""
     return screen(width=None if sys.stdout.isatty() else piped)
 
 
 def fit_columns(
     screen: "Console", columns: Sequence[T], draw: Callable[[Sequence[T]], "Table"]
 ) -> "tuple[Table, Sequence[T]]":
-    """The table of as many columns as the screen is wide enough for, and the columns left out.
+    """Returns the table with the columns that the screen has room for, and the columns left out.
 
-    The first column is there in any case.
+    The first column is always there.
     """
     shown = len(columns)
     while shown > 1 and screen.measure(draw(columns[:shown])).maximum >= screen.width:
@@ -184,11 +184,11 @@ def say_left_out(screen: "Console", titles: Sequence[str], files: str) -> None:
     if titles:
         names = ", ".join(dict.fromkeys(titles))
         text = f"Left out where the terminal's {screen.width} columns have no room: {names}."
-        screen.print(f"[dim]{text} A wider one shows them; {files}.[/dim]", highlight=False)
+        screen.print(f"[dim]{text} A wider terminal shows them; {files}.[/dim]", highlight=False)
 
 
 def table_of(*columns: str) -> "Table":
-    """A table whose first column stands in one line, and whose last takes what is left."""
+    """Makes a table whose first column does not wrap, and whose last takes the remaining width."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -200,10 +200,7 @@ def table_of(*columns: str) -> "Table":
 
 @contextmanager
 def kept_in(folder: Path) -> Iterator[None]:
-    """Lets what is written inside be written whole.
-
-    A signal that comes meanwhile ends the command after it.
-    """
+    """Lets a write inside finish. A signal that comes meanwhile ends the command after it."""
     try:
         with ending.held():
             yield

@@ -1,1 +1,1 @@
-"""Small policies for the kernel, made of trained ones: `headway distill` (docs/int8.md)."""
+"""Small policies for the kernel, learned from trained models: `headway distill` (docs/int8.md)."""

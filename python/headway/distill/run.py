@@ -1,4 +1,4 @@
-"""From a teacher and a seed to a model folder of whole numbers."""
+"""Makes a model of whole numbers from a teacher and a seed."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 HISTORY = 6
-"""Intervals that the kernel's program keeps."""
+"""Number of intervals that the kernel's program keeps."""
 GOLDEN = 256
-"""Rows of golden.npz."""
+"""Number of rows in golden.npz."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is done.
+    """The amount of work.
 
-    Each round the student of those before drives, and the teacher says what it would do.
+    In each round the student of the earlier rounds drives, and the teacher says what it would do.
     """
 
     rounds: int = 16
     environments: int = 256
     decisions: int = 300
-    """Of each environment in a round."""
+    """Decisions of each environment in a round."""
     steps: int = 2000
-    """Of learning after each round, from new weights."""
+    """Training steps after each round, from new weights."""
     last_steps: int = 40_000
-    """After the last one."""
+    """Training steps after the last round."""
     batch: int = 1024
     rate: float = 5e-3
 
@@ -55,36 +55,37 @@ class Plan:
     def total(self) -> float:
         """Units of progress.
 
-        They are decisions of an environment, in one round more to judge by, and hundreds of steps.
+        They are the decisions of an environment, in one more round for the final test, and hundreds
+        of training steps.
         """
         return (self.rounds + 1) * self.decisions + ((self.rounds - 1) * self.steps + self.last_steps) / 100
 
 
 class Screen(Protocol):
-    """Is told how far it is."""
+    """Receives the progress."""
 
     def advance(self, units: float) -> None:
-        """`units` more are done."""
+        """Reports that `units` more are done."""
         ...
 
     def line(self, text: str) -> None:
-        """Something for people."""
+        """Prints a line."""
         ...
 
 
 @dataclass
 class Distilled:
-    """What came of it."""
+    """The result of a distillation."""
 
     folder: Path
     id: str
     error: float
-    """Root of the mean square by which the student's actions differ from the teacher's, the student
-    driving."""
+    """Root mean square of the difference between the student's and the teacher's actions while the
+    student drives."""
     spread: float
-    """The standard deviation of the teacher's actions meanwhile."""
+    """Standard deviation of the teacher's actions meanwhile."""
     scores: dict[str, list[Score]] = field(default_factory=dict)
-    """On the teacher's validation scenarios: `teacher` and `student`."""
+    """Scores of `teacher` and `student` on the teacher's validation scenarios."""
     seconds: float = 0.0
 
 
@@ -94,7 +95,7 @@ def distill(
     """Writes the model folder. Raises UsageError, RunError."""
     begun = time.perf_counter()
     if folder.exists():
-        raise UsageError(f"{folder}: is there already, and models are never changed; give another --out")
+        raise UsageError(f"{folder}: exists already, and models are never changed; give another --out")
     agent = _agent(teacher)
     collected = _Collected(teacher, agent, plan, seed, screen)
     student: Student | None = None
@@ -136,7 +137,7 @@ def distill(
 
 
 def _agent(teacher: Teacher) -> dict[str, Any]:
-    """The teacher's, with as much history as the kernel keeps."""
+    """Returns the teacher's agent with as much history as the kernel keeps."""
     agent: dict[str, Any] = dict(teacher.model.card["agent"])
     agent["observation"] = agent["observation"] | {"history": HISTORY}
     return agent
@@ -151,7 +152,7 @@ def _deployed(tensors: dict[str, Array], features: list[dict[str, Any]], limit: 
 
 
 class _Collected:
-    """What was seen, as inputs 0 to 255, and what the teacher would do."""
+    """The observations as inputs 0 to 255, and what the teacher would do."""
 
     def __init__(self, teacher: Teacher, agent: dict[str, Any], plan: Plan, seed: int, screen: Screen) -> None:
         self._teacher, self._plan, self._screen, self._seed = teacher, plan, screen, seed
@@ -162,7 +163,10 @@ class _Collected:
         self._answers: list[Array] = []
 
     def drive(self, student: Student | None, number: int) -> tuple[float, float]:
-        """A round with new episodes, kept; the student's error and the spread of answers."""
+        """Drives a round with new episodes, and keeps it.
+
+        Returns the student's error and the spread of the teacher's actions.
+        """
         drives = self._teacher.act
 
         def of_student(observations: Array) -> Array:
@@ -175,7 +179,10 @@ class _Collected:
         return _root_mean_square(errors), float(answers.std())
 
     def judge(self, answer: Callable[[Array], Array]) -> tuple[float, float]:
-        """As `drive`, of what will be deployed, in episodes of its own; nothing is kept."""
+        """Tests the network that will be deployed, as `drive` does, in episodes of its own.
+
+        It keeps nothing.
+        """
         _, answers, errors = self._episodes(lambda seen: answer(seen[:, -SIZES[0] :]), self._plan.rounds)
         return _root_mean_square(errors), float(answers.std())
 
@@ -200,7 +207,7 @@ class _Collected:
         return whole.to_inputs(observations[:, -SIZES[0] :], self._features)
 
     def taught(self, seed: int, steps: int) -> Student:
-        """A student of all that was collected."""
+        """Trains a student with all that was collected."""
         inputs = np.concatenate(self._inputs).astype(np.float32) / 255
         answers = np.concatenate(self._answers).astype(np.float32)
         student = Student(seed, inputs)
@@ -208,7 +215,7 @@ class _Collected:
         return student
 
     def spread_inputs(self, count: int) -> Array:
-        """`count` inputs, spread evenly over all that was seen."""
+        """Returns `count` inputs, spread evenly over all that was seen."""
         inputs = np.concatenate(self._inputs)
         chosen = np.linspace(0, len(inputs) - 1, count).astype(int)
         return np.asarray(inputs[chosen])
@@ -219,7 +226,10 @@ def _root_mean_square(errors: Array) -> float:
 
 
 def _validate(teacher: Teacher, act: Callable[[Array], Array]) -> list[Score]:
-    """Scores on the scenarios that chose the teacher's weights, none of which it was trained on."""
+    """Returns the scores on the scenarios that chose the teacher's weights.
+
+    It was not trained on them.
+    """
     validation: Validation = read_section(Validation, teacher.config["validation"], "[validation]")
     scores = []
     for scenario in validation.scenarios:

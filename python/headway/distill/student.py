@@ -1,4 +1,4 @@
-"""The network that learns: 30-32-16-1, trained as if it were of whole numbers already."""
+"""The network that learns: 30-32-16-1, trained as if its numbers were whole already."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 SIZES = (30, 32, 16, 1)
-"""As `crates/kernel/bpf/nets.h` has room for."""
+"""The sizes that `crates/kernel/bpf/nets.h` has room for."""
 STEPS = 255
 """Inputs and hidden units are 0 to 1 here, in this many steps."""
 MOST = 127
@@ -23,41 +23,41 @@ MOST = 127
 class Student:
     """A multilayer perceptron whose hidden units are clipped to 0 to 1.
 
-    Its weights are floating point; `fit` rounds them, and what the hidden units hold, to what int8
-    leaves of them, and lets gradients through as if it had not (Jacob et al., CVPR 2018).
+    Its weights are floating point. `fit` rounds them and the hidden units to the values that int8
+    can hold, and computes gradients as if it had not (Jacob et al., CVPR 2018).
     """
 
     def __init__(self, seed: int, inputs: Array) -> None:
-        """With weights drawn for such `inputs` [n, 30], each 0 to 1."""
+        """Draws weights for such `inputs` [n, 30], each 0 to 1."""
         self._random = np.random.default_rng(seed)
         self._centre = inputs.mean(axis=0)
-        # An input that hardly moves may have large weights, but not so large that others round to
-        # nothing.
+        # The weights of an input that hardly moves may be large, but not so large that others round
+        # to zero.
         spread = np.maximum(inputs.std(axis=0), 0.1)
         self._paces = [1 / spread, np.float32(1), np.float32(1)]
-        """Of learning, for each layer's weights."""
+        """Learning rates of each layer's weights."""
         self.weights, self.biases = [], []
         for n, (fan_in, units) in enumerate(pairwise(SIZES)):
             weight = self._random.normal(size=(units, fan_in)) * (0.58 / np.sqrt(fan_in)) * self._paces[n]
-            # Hidden units begin in the middle of what they can hold.
+            # Hidden units begin in the middle of their range.
             bias = np.full(units, 0.5 if n < len(SIZES) - 2 else 0.0)
             self.weights.append(weight.astype(np.float32))
             self.biases.append(bias.astype(np.float32))
 
     def deployed(self) -> list[tuple[Array, Array]]:
-        """Weights, not rounded yet, and biases of each layer.
+        """Returns weights, not rounded yet, and biases of each layer.
 
-        They are for inputs that are not centred as in learning.
+        They are for inputs that are not centred as in training.
         """
         first = self.biases[0] - rounded(self.weights[0]) @ self._centre
         return list(zip(self.weights, [first, *self.biases[1:]], strict=True))
 
     def forward(self, inputs: Array) -> Array:
-        """The outputs [n] for inputs [n, 30]."""
+        """Returns the outputs [n] for inputs [n, 30]."""
         return self._forward(inputs)[-1][:, 0]
 
     def _forward(self, inputs: Array) -> list[Array]:
-        """What each layer is given, each followed by its sums before any clip.
+        """Returns the input of each layer, each followed by its sums before any clip.
 
         The last sums are the outputs.
         """
@@ -106,13 +106,13 @@ class Student:
 
 
 def scale(weight: Array) -> Array:
-    """What a step of such weights is."""
+    """Returns the size of a step for such weights."""
     largest: Array = np.abs(weight).max() / np.float32(MOST)
     return largest
 
 
 def rounded(weight: Array) -> Array:
-    """What int8 leaves of a weight."""
+    """Returns a weight rounded to what int8 can hold."""
     step = scale(weight)
     result: Array = np.round(weight / step) * step
     return result

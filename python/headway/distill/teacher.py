@@ -1,4 +1,4 @@
-"""A trained model whose decisions are to be learned."""
+"""A trained model whose decisions a student learns."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ Array = np.ndarray[Any, Any]
 
 
 class Teacher:
-    """What a model answers, and what it was trained in."""
+    """A trained model, and the configuration that it was trained in."""
 
     def __init__(self, name: str) -> None:
-        """`name` as `headway models` has it, without its version for the newest, or a folder.
+        """Loads the model `name`.
 
+        It is a name as `headway models` has it, without its version for the newest, or a folder.
         Raises UsageError.
         """
         # The newest version of a name comes first.
@@ -31,16 +32,21 @@ class Teacher:
         card, title = self.model.card, self.model.title
         if card["net"]["kind"] != "mlp" or "mask" in card["net"] or card["agent"]["action"]["kind"] != "continuous":
             raise UsageError(
-                f"model '{title}' is no multilayer perceptron with one continuous action; aurora-v2 is one"
+                f"model '{title}' is no multilayer perceptron with one continuous action; give such "
+                f"a model, for example aurora-v2"
             )
         text = card["training"].get("config")
         if not isinstance(text, str):
-            raise UsageError(f"model '{title}': its card has no training.config, which says what it was trained in")
+            raise UsageError(
+                f"model '{title}': its card has no training.config, the configuration "
+                f"of its training; give another model"
+            )
         self.config: dict[str, Any] = tomllib.loads(text)
-        """As `headway train` read it: `agent`, `env`, `reward`, `validation` and more."""
+        """The configuration as `headway train` read it: `agent`, `env`, `reward`, `validation` and
+        more."""
         self.limit = float(card["agent"]["action"]["limit"])
         self._net = Dense(self.model)
 
     def act(self, observations: Array) -> Array:
-        """The answers [n], within the limit, to observations [n, inputs]."""
+        """Returns the actions [n], within the limit, for observations [n, inputs]."""
         return np.clip(self._net.outputs(observations)[:, 0], -self.limit, self.limit)

@@ -1,6 +1,6 @@
 """A network in whole numbers.
 
-It is made of a student's, and computed as `crates/kernel/bpf/nets.h` says.
+It is made from a student, and computed as `crates/kernel/bpf/nets.h` says.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 UNIT = 65536
-"""Of an output: this many are 1."""
+"""An output of 1 is this number."""
 
 
 def quantise(student: Student) -> dict[str, Array]:
-    """The tensors of an int8 model: weights int8, biases, multipliers and shifts int32."""
+    """Returns the tensors of an int8 model: weights int8, biases, multipliers and shifts int32."""
     tensors: dict[str, Array] = {}
     multipliers, shifts = [], []
     layers = student.deployed()
     for n, (weight, bias) in enumerate(layers):
         step = float(scale(weight))
         tensors[f"layers.{n}.weight"] = np.round(weight / np.float32(step)).astype(np.int8)
-        # Sums count a weight's step multiplied by an input's.
+        # The unit of a sum is a step of the weights multiplied by a step of the inputs.
         tensors[f"layers.{n}.bias"] = np.round(bias.astype(np.float64) * STEPS / step).astype(np.int32)
         multiplier, shift = _fraction(step if n < len(layers) - 1 else step * UNIT / STEPS)
         multipliers.append(multiplier)
@@ -41,7 +41,7 @@ def quantise(student: Student) -> dict[str, Array]:
 
 
 def _fraction(factor: float) -> tuple[int, int]:
-    """`factor` as multiplier / 2^shift, the multiplier as large as 24 bits hold."""
+    """Returns `factor` as multiplier / 2^shift. The multiplier is as large as 24 bits hold."""
     mantissa, exponent = np.frexp(factor)
     multiplier, shift = round(float(mantissa) * 2**24), 24 - int(exponent)
     if multiplier == 2**24:
@@ -50,7 +50,7 @@ def _fraction(factor: float) -> tuple[int, int]:
 
 
 def run(tensors: Mapping[str, Array], inputs: Array) -> Array:
-    """The outputs [n] in 1/65536 for inputs [n, 30] of 0 to 255: whole numbers throughout."""
+    """Returns the outputs [n] in 1/65536 for inputs [n, 30] of 0 to 255, in whole numbers only."""
     x = inputs.astype(np.int64)
     for n in range(3):
         sums = x @ tensors[f"layers.{n}.weight"].astype(np.int64).T + tensors[f"layers.{n}.bias"]
@@ -64,9 +64,9 @@ def run(tensors: Mapping[str, Array], inputs: Array) -> Array:
 
 
 def to_inputs(observations: Array, features: Sequence[Mapping[str, Any]]) -> Array:
-    """0 to 255 for each normalised feature.
+    """Maps each normalised feature to 0 to 255, its position between the limits of its clip.
 
-    The number is where it stands between the limits of its clip, with a half rounded up.
+    A half is rounded up.
     """
     low, high = limits(features, observations.shape[1])
     steps = np.floor((observations.astype(np.float64) - low) * 255 / (high - low) + 0.5)
@@ -75,14 +75,14 @@ def to_inputs(observations: Array, features: Sequence[Mapping[str, Any]]) -> Arr
 
 
 def to_observations(inputs: Array, features: Sequence[Mapping[str, Any]]) -> Array:
-    """Normalised features, float32, that become such inputs."""
+    """Returns normalised features, float32, that become such inputs."""
     low, high = limits(features, inputs.shape[1])
     observations: Array = (low + inputs * (high - low) / 255).astype(np.float32)
     return observations
 
 
 def limits(features: Sequence[Mapping[str, Any]], length: int) -> tuple[Array, Array]:
-    """The clip of each number of an observation."""
+    """Returns the clip of each number of an observation."""
     clips = np.array([used["clip"] for used in features], dtype=np.float64)
     low, high = np.tile(clips, (length // len(features), 1)).T
     return low, high

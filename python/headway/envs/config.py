@@ -1,4 +1,4 @@
-"""What an environment is, as a TOML file has it."""
+"""The configuration of an environment, as a TOML file has it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 CONFIGS = Path(__file__).parent / "configs"
-"""Environments that no system of `headway train` has."""
+"""Names of the environments that belong to no system of `headway train`."""
 SECTIONS = ("agent", "env", "reward")
 MOST_STEPS = 2**32 - 1
 FPS = 25
@@ -30,12 +30,12 @@ FPS = 25
 
 @dataclass(frozen=True)
 class Team:
-    """Who tunes which flows, and who sees what."""
+    """Which agent tunes which flows, and which flows it sees."""
 
     agents: int = 1
     """Flow i is tuned by agent i modulo this."""
     shares: bool = True
-    """Do agents see the rows of one another's flows, after those of their own?"""
+    """Whether agents see the rows of one another's flows, after those of their own."""
 
     def __post_init__(self) -> None:
         """Raises UsageError for no agent."""
@@ -45,7 +45,7 @@ class Team:
             raise UsageError(f"env: team: shares is {self.shares!r}, must be true or false")
 
     def visible(self, flow: int, present: Sequence[int]) -> tuple[list[int], list[int]]:
-        """The other flows that a flow's agent sees: its own, and its neighbours'."""
+        """Returns the other flows that a flow's agent sees: its own, and its neighbours'."""
         mine = [other for other in present if other != flow and other % self.agents == flow % self.agents]
         theirs = [other for other in present if other % self.agents != flow % self.agents]
         return mine, theirs if self.shares else []
@@ -71,20 +71,20 @@ class EnvConfig:
     patience_s: float = 60.0
     """An episode is truncated if no flow has had to decide for this simulated time."""
     latency_ms: float = 0.0
-    """How long an answer takes to take effect."""
+    """Time until an action takes effect."""
     initial_rate: tuple[float, float] | None = None
     """The first rate of an agent that steers a rate, in times the bottleneck's mean rate, drawn
     uniformly and kept within the agent's limits; None takes the agent's own."""
     team: Team | None = None
-    """Who tunes which of a scenario's flows, where all of them learn together; None for
+    """Which agent tunes which of a scenario's flows, if all of them learn together; None for
     environments of one flow."""
     agent_json: str = field(init=False, repr=False)
     """The agent's spec in full, as JSON."""
     agent_hash: str = field(init=False)
-    """The hash that a model's card holds of it."""
+    """The hash of the agent's spec that a model's card holds."""
 
     def __post_init__(self) -> None:
-        """Raises UsageError for an agent that cannot be."""
+        """Raises UsageError for an invalid agent."""
         spec, digest = _native.check_agent(json.dumps(self.agent))
         object.__setattr__(self, "agent_json", spec)
         object.__setattr__(self, "agent_hash", digest)
@@ -93,8 +93,8 @@ class EnvConfig:
     def load(cls, file: str | Path) -> EnvConfig:
         """Reads `[agent]`, `[env]` and `[reward]` of a TOML file.
 
-        What else it has is left to others. Of these, what the file leaves out is that of the
-        configuration whose name it has as `like`. Raises UsageError, one line.
+        Other sections are ignored. A section that the file leaves out is taken from the
+        configuration that it names as `like`. Raises UsageError, one line.
         """
         try:
             table = tomllib.loads(Path(file).read_text(encoding="utf-8-sig"))
@@ -109,7 +109,7 @@ class EnvConfig:
 
     @classmethod
     def named(cls, name: str) -> EnvConfig:
-        """The environment of that name.
+        """Returns the environment of that name.
 
         It is a file in `configs`, or belongs to a system that `headway train` knows.
         """
@@ -121,10 +121,10 @@ class EnvConfig:
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> EnvConfig:
-        """From the tables `agent`, `env` and `reward`.
+        """Makes a configuration from the tables `agent`, `env` and `reward`.
 
-        With `like`, the name of another configuration, a table that is left out is that
-        configuration's. Raises UsageError, one line.
+        With `like`, the name of another configuration, a missing table is taken from that
+        configuration. Raises UsageError, one line.
         """
         for key in table:
             if key not in ("like", *SECTIONS):
@@ -147,46 +147,46 @@ class EnvConfig:
         return spec
 
     def observation_space(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """The least and largest of each number that an agent sees.
+        """The limits of each number that an agent sees.
 
         The type is float32, the shape history x features, oldest first.
         """
         observation = self.spec["observation"]
         clips = [used["clip"] for used in observation["features"]]
-        # Before there is history, zeros stand in its place.
+        # Without history the observation has zeros.
         low = np.array([min(low, 0.0) for low, _ in clips], dtype=np.float32)
         high = np.array([max(high, 0.0) for _, high in clips], dtype=np.float32)
         history = observation["history"] * observation.get("rows", 1)
         return np.tile(low, history), np.tile(high, history)
 
     def choices(self) -> int | None:
-        """How many actions there are, if an action is one of several.
+        """Number of actions if an action is one of several; else None.
 
-        That is so for `discrete`, `steps` and `settings`.
+        It is one of several for `discrete`, `steps` and `settings`.
         """
         action = self.spec["action"]
         return len(action["choices"]) if "choices" in action else None
 
     def action_limit(self) -> float:
-        """The largest continuous action, either way."""
+        """The largest continuous action in either direction."""
         return float(self.spec["action"]["limit"])
 
     def chooses_intervals(self) -> bool:
-        """Does an answer also say how long the next interval is to last?"""
+        """Whether an action also says how long the next interval is to last."""
         return bool(self.spec["clock"]["kind"] == "chosen")
 
     def has_fixed_period(self) -> bool:
-        """Do all flows decide at the same times?"""
+        """Whether all flows decide at the same times."""
         return bool(self.spec["clock"]["kind"] == "period")
 
 
 def _files() -> dict[str, Path]:
-    """The file of each configuration that has a name."""
+    """Returns the file of each configuration that has a name."""
     return systems() | {path.stem: path for path in sorted(CONFIGS.glob("*.toml"))}
 
 
 def _sections_of(name: object) -> dict[str, Any]:
-    """The sections of the configuration of that name. Raises UsageError."""
+    """Returns the sections of the configuration of that name. Raises UsageError."""
     known = _files()
     if not isinstance(name, str) or name not in known:
         closest = nearest(name, known) if isinstance(name, str) else ""
@@ -197,7 +197,10 @@ def _sections_of(name: object) -> dict[str, Any]:
 
 
 def _limits(table: Mapping[str, Any]) -> dict[str, Any]:
-    """`[env]`, every value of the right type; ranges are the core's to check. Raises UsageError."""
+    """Reads `[env]` and checks the types of its values; the core checks their ranges.
+
+    Raises UsageError.
+    """
     known = ("scenarios", "steps", "seconds", "patience_s", "latency_ms", "initial_rate", "team")
     for key in table:
         if key not in known:

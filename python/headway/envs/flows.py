@@ -1,4 +1,4 @@
-"""Several learning flows in one network: PettingZoo."""
+"""PettingZoo environments with several learning flows in one network."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_TRIES = 100
 
 
 class _Simulation:
-    """The flows of one simulation: what each last saw, and what its last step brought."""
+    """The flows of one simulation: what each saw last, and the result of its last step."""
 
     def __init__(self, config: EnvConfig, seed: int, reward: Own) -> None:
         self.config = config
@@ -56,21 +56,21 @@ class _Simulation:
         raise UsageError(f"{MOST_TRIES} episodes in a row ended before a decision; let them last longer")
 
     def asked(self) -> list[str]:
-        """The flows that are to decide now."""
+        """Returns the flows that have to decide now."""
         return [self.names[index] for index in self.core.waiting()]
 
     def answer(self, name: str, action: Any) -> None:
-        """A flow that was asked answers."""
+        """Gives the action of a flow that waits for one."""
         self.core.answer(self.names.index(name), *answers_of(action, self.config, 1)[0].tolist())
 
     def advance(self) -> tuple[int, dict[str, tuple[float, dict[str, Any]]]]:
         """Runs to the next decision or the end.
 
-        Gives how it ended (0: it goes on), and each asked flow's reward and info.
+        Returns how it ended (0: it goes on), and each waiting flow's reward and info.
         """
         end = self.core.advance()
-        told = self.core.present() if end else self.core.waiting()
-        brought = {self.names[index]: self._read(index) for index in told}
+        indices = self.core.present() if end else self.core.waiting()
+        brought = {self.names[index]: self._read(index) for index in indices}
         for _, info in brought.values() if end else ():
             info["end"] = ENDS[end]
             if info["end"] == "failed":
@@ -89,7 +89,7 @@ class _Simulation:
 
 
 class _Hosted(Uncopied):
-    """What both kinds of environment have: a simulation, its flows by name, their spaces."""
+    """The base of both kinds of environment: a simulation, its flows by name, their spaces."""
 
     render_mode = None
 
@@ -100,29 +100,31 @@ class _Hosted(Uncopied):
         self._spaces = {name: spaces(config) for name in self.possible_agents}
 
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
-        """What a flow sees."""
+        """Returns the space of a flow's observations."""
         return self._spaces[agent][0]
 
     def action_space(self, agent: str) -> gymnasium.Space[Any]:
-        """What a flow may do."""
+        """Returns the space of a flow's actions."""
         return self._spaces[agent][1]
 
 
 class HeadwayParallelEnv(_Hosted, ParallelEnv[str, Array, Any]):
     """Several flows of one network that decide at the same times.
 
-    Each decides by the agent of the configuration. For a clock of a fixed period. Agents `flow_0`,
-    `flow_1`, ... are the scenario's flows without a scheme, in the order of its file. Spaces,
-    rewards, columns of infos and ends are those of `HeadwayVectorEnv`. A step runs to the next time
-    at which a flow decides. A flow that did not have to (it has not begun, or what it steers is in
-    slow start) sees the same again, is rewarded 0, and its info is `{"dt": 0.0}`: its action does
-    nothing. An episode ends for all flows at once.
+    Each decides by the agent of the configuration, whose clock has a fixed period.
+
+    Agents `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, in the order of its
+    file. Spaces, rewards, columns of infos and ends are those of `HeadwayVectorEnv`.
+
+    A step runs to the next time at which a flow decides. A flow that does not decide then (it has
+    not begun, or its base controller is in slow start) gets the same observation again, the reward
+    0, and the info `{"dt": 0.0}`: its action does nothing. An episode ends for all flows at once.
     """
 
     metadata = {"name": "headway_parallel_v0", "render_modes": []}  # noqa: RUF012
 
     def __init__(self, config: EnvConfig, seed: int = 1, *, reward: Own = None) -> None:
-        """Of `config`; `reward` as of `HeadwayVectorEnv`.
+        """Makes an environment of `config`, with `reward` as in `HeadwayVectorEnv`.
 
         Raises UsageError if its clock has no fixed period.
         """
@@ -131,7 +133,7 @@ class HeadwayParallelEnv(_Hosted, ParallelEnv[str, Array, Any]):
         self._host(config, seed, reward)
 
     def asked(self) -> list[str]:
-        """The flows that are to decide now."""
+        """The flows that have to decide now."""
         return self._flows.asked()
 
     def reset(
@@ -146,19 +148,19 @@ class HeadwayParallelEnv(_Hosted, ParallelEnv[str, Array, Any]):
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Array], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Answers the flows that were asked, and runs to the next decision."""
+        """Takes the actions of the waiting flows, and runs to the next decision."""
         asked = self._flows.asked()
         for name in asked:
             if name not in actions:
-                raise UsageError(f"actions: {name} has none")
+                raise UsageError(f"actions: {name} is missing; give an action for each flow that decides now")
             self._flows.answer(name, actions[name])
         end, brought = self._flows.advance()
         absent = {"dt": 0.0} | ({"end": ENDS[end]} if end else {})
-        told = {name: brought.get(name, (0.0, dict(absent))) for name in self.agents}
+        results = {name: brought.get(name, (0.0, dict(absent))) for name in self.agents}
         terminated = dict.fromkeys(self.agents, end == 1)
         truncated = dict.fromkeys(self.agents, end > 1)
-        rewards = {name: reward for name, (reward, _) in told.items()}
-        infos = {name: info for name, (_, info) in told.items()}
+        rewards = {name: reward for name, (reward, _) in results.items()}
+        infos = {name: info for name, (_, info) in results.items()}
         if end:
             self.agents = []
         return dict(self._flows.seen), rewards, terminated, truncated, infos
@@ -167,26 +169,28 @@ class HeadwayParallelEnv(_Hosted, ParallelEnv[str, Array, Any]):
 class HeadwayAECEnv(_Hosted, AECEnv[str, Array, Any]):
     """Several flows of one network that decide one after the other, as their acknowledgements come.
 
-    For every clock. Agents `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, in
-    the order of its file. Spaces, rewards, columns of infos and ends are those of
-    `HeadwayVectorEnv`. `agent_selection` is the flow that is to decide; `last()` gives what it
-    sees, and the reward of its step that has just ended, which was its own time long: `info["dt"]`.
-    Flows do not take regular turns: one with a short round trip decides more often. An episode ends
-    for all flows at once.
+    It works with every clock.
+
+    Agents `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, in the order of its
+    file. Spaces, rewards, columns of infos and ends are those of `HeadwayVectorEnv`.
+
+    `agent_selection` is the flow that has to decide. `last()` gives its observation, and the reward
+    of its step that has just ended. That step took `info["dt"]` seconds. Flows do not take regular
+    turns: a flow with a short round trip decides more often. An episode ends for all flows at once.
     """
 
     metadata = {"name": "headway_aec_v0", "render_modes": [], "is_parallelizable": False}  # noqa: RUF012
 
     def __init__(self, config: EnvConfig, seed: int = 1, *, reward: Own = None) -> None:
-        """Of `config`; `reward` as of `HeadwayVectorEnv`.
+        """Makes an environment of `config`, with `reward` as in `HeadwayVectorEnv`.
 
-        Raises UsageError for a configuration, a scenario or a reward that cannot be.
+        Raises UsageError for an invalid configuration, scenario or reward.
         """
         super().__init__()
         self._host(config, seed, reward)
 
     def observe(self, agent: str) -> Array:
-        """What a flow saw at its last decision."""
+        """Returns a flow's observation at its last decision."""
         return self._flows.seen[agent]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
@@ -203,7 +207,7 @@ class HeadwayAECEnv(_Hosted, AECEnv[str, Array, Any]):
         self.agent_selection = self._flows.asked()[0]
 
     def step(self, action: Any) -> None:
-        """The flow of `agent_selection` decides, and the simulation runs to the next decision."""
+        """Gives the action of `agent_selection`, and runs to the next decision."""
         name = self.agent_selection
         if self.terminations[name] or self.truncations[name]:
             self._was_dead_step(action)
@@ -211,14 +215,14 @@ class HeadwayAECEnv(_Hosted, AECEnv[str, Array, Any]):
         self._flows.answer(name, action)
         self._cumulative_rewards[name] = 0.0
         self._clear_rewards()
-        # Flows that are asked at the same instant answer before time goes on.
+        # Flows that wait at the same instant decide before time goes on.
         if asked := self._flows.asked():
             self.agent_selection = asked[0]
             return
         end, brought = self._flows.advance()
-        for told, (reward, info) in brought.items():
-            self.rewards[told] = reward
-            self.infos[told] = info
+        for name, (reward, info) in brought.items():
+            self.rewards[name] = reward
+            self.infos[name] = info
         if end:
             self.terminations = dict.fromkeys(self.agents, end == 1)
             self.truncations = dict.fromkeys(self.agents, end > 1)

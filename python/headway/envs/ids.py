@@ -24,15 +24,15 @@ IDS = {
     "headway/Interval-v1": "interval",
     "headway/Period-v0": "period",
 }
-"""Every id, and the name of its configuration. A version counts up when the numbers change."""
+"""The configuration's name of every id. A version counts up when the numbers change."""
 
 
 def config_of(config: str | Path | EnvConfig) -> EnvConfig:
-    """A configuration.
+    """Returns a configuration.
 
-    `config` may be one that is loaded, a TOML file, or the name or id of one that comes with
-    Headway. What begins with headway/ is an id. Anything else that ends in .toml or has a slash is
-    a file. Raises UsageError.
+    `config` may be a loaded one, a TOML file, or the name or id of one that comes with Headway. A
+    text that begins with headway/ is an id. Any other text that ends in .toml or has a slash is a
+    file. Raises UsageError.
     """
     if isinstance(config, EnvConfig):
         return config
@@ -46,7 +46,7 @@ def config_of(config: str | Path | EnvConfig) -> EnvConfig:
 
 
 def make(config: str | Path | EnvConfig, **options: Any) -> HeadwayEnv:
-    """The single environment of a configuration, with the options of `HeadwayEnv`.
+    """Makes the single environment of a configuration, with the options of `HeadwayEnv`.
 
     The configuration is as `config_of` takes it.
     """
@@ -64,11 +64,10 @@ def make_vec(
     max_episode_steps: int | None = None,
     **options: Any,
 ) -> HeadwayVectorEnv:
-    """The vector environment of a configuration, as `config_of` takes it.
+    """Makes the vector environment of a configuration, as `config_of` takes it.
 
-    Its episodes end after `max_episode_steps` at most.
-
-    `options` are those of `HeadwayVectorEnv`, such as `autoreset_mode`. Raises UsageError.
+    Its episodes end after at most `max_episode_steps`. `options` are those of `HeadwayVectorEnv`,
+    such as `autoreset_mode`. Raises UsageError.
     """
     known = config_of(config)
     if max_episode_steps is not None:
@@ -86,6 +85,6 @@ def register(known: Container[str]) -> None:
                 entry_point="headway.envs.ids:make",
                 vector_entry_point="headway.envs.ids:make_vec",
                 kwargs={"config": config},
-                # Simulated flows are ordered by their own seeds alone.
+                # Only the environment's own seeds order simulated flows.
                 nondeterministic=False,
             )

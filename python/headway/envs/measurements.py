@@ -1,4 +1,4 @@
-"""What is measured of a step."""
+"""The measurements of a step."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from headway._native import UsageError
 from headway.text import nearest
 
 COLUMNS: dict[str, str] = dict(_native.measurements())
-"""Every column and what it is: those that only a simulation knows (`dt_s`, `time_s`,
+"""Every column and its meaning. First come those that only a simulation knows (`dt_s`, `time_s`,
 `throughput_packets_per_s`, `capacity_mbps`, `queue_packets`, `base_rtt_ms`, `path_mbps`,
-`fair_mbps`), then each feature of docs/features.md as it is.
-"""
+`fair_mbps`), then each feature of docs/features.md without normalisation."""
 
 _INDEX = {name: index for index, name in enumerate(COLUMNS)}
 
@@ -23,20 +22,23 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Measurements:
-    """What was measured of one step of several environments; units are in the names.
+    """The measurements of one step of several environments; units are in the names.
 
     `measurements["loss"]` is a column: an array of float64, one value for each environment.
     """
 
     def __init__(self, rows: Array) -> None:
-        """`rows` has one row for each environment, of the `COLUMNS` in their order."""
+        """Takes `rows`, one for each environment, with the `COLUMNS` in their order."""
         if rows.ndim != 2 or rows.shape[1] != len(COLUMNS):
             raise ValueError(f"rows have the shape {rows.shape}, must be (environments, {len(COLUMNS)})")
         self.rows = rows
 
     @classmethod
     def of(cls, **columns: float | list[float] | Array) -> Measurements:
-        """From some columns by name, the others zero: for tests and examples."""
+        """Makes measurements from some columns by name; the others are zero.
+
+        It is for tests and examples.
+        """
         length = max((np.size(column) for column in columns.values()), default=1)
         rows = np.zeros((length, len(COLUMNS)))
         for name, column in columns.items():
@@ -44,7 +46,7 @@ class Measurements:
         return cls(rows)
 
     def __getitem__(self, name: str) -> Array:
-        """A column. Raises UsageError for one that there is not."""
+        """Returns a column. Raises UsageError for an unknown name."""
         if name not in _INDEX:
             raise UsageError(f"no column '{name}'{nearest(name, COLUMNS)}; headway.envs.COLUMNS has all")
         return self.rows[:, _INDEX[name]]
@@ -54,9 +56,9 @@ class Measurements:
 
     @cached_property
     def columns(self) -> dict[str, Array]:
-        """Every column by its name: views of the rows."""
+        """Returns every column by its name: views of the rows."""
         return dict(zip(COLUMNS, self.rows.T, strict=True))
 
     def first_row(self) -> dict[str, float]:
-        """What was measured of the first environment, by name."""
+        """Returns the measurements of the first environment, by name."""
         return dict(zip(COLUMNS, self.rows[0].tolist(), strict=True))

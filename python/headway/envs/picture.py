@@ -26,32 +26,34 @@ SECONDS = 10.0
 WIDTH, HEIGHT = 640, 480
 LEFT, RIGHT, TOP, GAP, PANEL = 62, 20, 52, 30, 111
 FONT = "Liberation Sans, Arial, sans-serif"
-"""The first is in vl-convert, so that frames are the same on every machine."""
+"""Fonts of the picture. vl-convert has the first one, so that frames are the same on every
+machine."""
 BLUE, GREEN, RED, PURPLE = (COLOURS[name][0] for name in ("blue", "green", "vermillion", "purple"))
 PANELS = (
     ("Rate (Mbit/s)", (("capacity_mbps", "capacity", CAPACITY), ("throughput_mbps", "throughput", BLUE))),
     ("Delay (ms)", (("path_rtt_ms", "path alone", GREEN), ("rtt_ms", "RTT", RED))),
     ("Window (packets)", (("cwnd_packets", "window", PURPLE),)),
 )
-"""Each panel: its name, and its lines: a column of `COLUMNS`, what it is called, its colour."""
+"""The panels: the name of each, and its lines. A line is a column of `COLUMNS`, its label, and its
+colour."""
 SHOWN = tuple(column for _, lines in PANELS for column, _, _ in lines)
 
 
 class Picture:
-    """What one flow did in the last `SECONDS` of its episode, as an SVG, a PNG, or a frame."""
+    """A picture of what one flow did in the last `SECONDS` of its episode: SVG, PNG, or a frame."""
 
     def __init__(self) -> None:
         self.begin(None)
 
     def begin(self, episode: tuple[str, int] | None) -> None:
-        """A new episode, by its scenario's name and its seed."""
+        """Begins a new episode, with its scenario's name and its seed."""
         self.title = episode[0] if episode else ""
         self.now = 0.0
         """Simulated time in s."""
         self._steps: deque[tuple[float, float, tuple[float, ...]]] = deque()
 
     def add(self, measured: Mapping[str, Any]) -> None:
-        """A step: its columns by name, each a number."""
+        """Adds a step: its columns by name, each a number."""
         self.now = float(measured["time_s"])
         values = tuple(float(measured[column]) for column in SHOWN)
         self._steps.append((self.now - float(measured["dt_s"]), self.now, values))
@@ -59,18 +61,18 @@ class Picture:
             self._steps.popleft()
 
     def frame(self) -> Array:
-        """The picture as uint8 (HEIGHT, WIDTH, 3), red, green, blue."""
+        """Returns the picture as uint8 (HEIGHT, WIDTH, 3), red, green, blue."""
         return pixels(self.png())
 
     def png(self) -> bytes:
-        """The picture as a PNG file."""
+        """Returns the picture as a PNG file."""
         import vl_convert
 
         data: bytes = vl_convert.svg_to_png(self.svg(), scale=1.0)
         return data
 
     def svg(self) -> str:
-        """The picture as SVG text."""
+        """Returns the picture as SVG text."""
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="{FONT}" '
             f'font-size="12"><rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
@@ -86,19 +88,19 @@ class Picture:
 
     @property
     def _oldest(self) -> float:
-        """Where the axis of time begins, in s."""
+        """Returns where the axis of time begins, in s."""
         return max(self.now - SECONDS, 0.0)
 
     def _seconds(self) -> range:
-        """The seconds that the axis of time names."""
+        """Returns the seconds that the axis of time names."""
         return range(2 * math.ceil(self._oldest / 2), math.floor(self._oldest + SECONDS) + 1, 2)
 
     def _x(self, at: float) -> float:
-        """Where a time is, in pixels from the left."""
+        """Returns the position of a time, in pixels from the left."""
         return LEFT + max(at - self._oldest, 0.0) / SECONDS * (WIDTH - RIGHT - LEFT)
 
     def _panel(self, top: float, name: str, lines: tuple[tuple[str, str, str], ...]) -> list[str]:
-        """One panel: its grid, its lines, and their names in their colours."""
+        """Draws one panel: its grid, its lines, and their names in their colours."""
         right, bottom = WIDTH - RIGHT, top + PANEL
         places = [SHOWN.index(column) for column, _, _ in lines]
         known = [step[2][place] for step in self._steps for place in places if math.isfinite(step[2][place])]
@@ -114,7 +116,7 @@ class Picture:
         grid += [f"M{self._x(second):.1f},{top}V{bottom}" for second in self._seconds()]
         areas: list[str] = []
         drawn: list[str] = []
-        beside = right
+        label_x = right
         for place, (_, label, colour) in zip(places, lines, strict=True):
             path = ""
             for begun, end, values in self._steps:
@@ -126,8 +128,8 @@ class Picture:
             look = f'fill="{colour}"' if area else f'fill="none" stroke="{colour}" stroke-width="2"'
             closed = f"V{bottom}H{path[1 : path.index(',')]}Z" if area else ""
             (areas if area else drawn).append(f'<path d="{path}{closed}" {look} stroke-linejoin="round"/>')
-            labels.append(_text(beside, top - 7, label, SOFT if area else colour, "end"))
-            beside -= 7 * len(label) + 16
+            labels.append(_text(label_x, top - 7, label, SOFT if area else colour, "end"))
+            label_x -= 7 * len(label) + 16
         return [*areas, f'<path d="{"".join(grid)}" stroke="{GRID}"/>', *drawn, *labels]
 
 
@@ -139,7 +141,7 @@ def _text(x: float, y: float, words: str, colour: str, anchor: str = "middle", s
 
 
 def _scale(largest: float) -> tuple[float, float]:
-    """The distance of ticks (1, 2 or 5 times a power of ten), and where an axis from zero ends."""
+    """Returns the step of ticks (1, 2 or 5 times a power of ten), and an axis' end."""
     if largest <= 0:
         return 0.5, 1.0
     power = 10.0 ** math.floor(math.log10(largest))
@@ -148,7 +150,7 @@ def _scale(largest: float) -> tuple[float, float]:
 
 
 def pixels(png: bytes) -> Array:
-    """The colours of a PNG file of 8 bits that is not interlaced: uint8 (height, width, 3)."""
+    """Returns the colours of a PNG file of 8 bits without interlacing: uint8 (height, width, 3)."""
     width, height = struct.unpack(">II", png[16:24])
     depth = {2: 3, 6: 4}[png[25]]
     packed, at = b"", 8
@@ -164,7 +166,10 @@ def pixels(png: bytes) -> Array:
 
 
 def unfiltered(kind: int, stored: Array, above: Array) -> Array:
-    """A row of a PNG file, which stores differences from neighbours (PNG, section 9.2)."""
+    """Returns a row of a PNG file without its filter.
+
+    The file has differences from neighbours (PNG, section 9.2).
+    """
     if kind == 0:
         return stored
     if kind == 1:
@@ -182,10 +187,10 @@ def unfiltered(kind: int, stored: Array, above: Array) -> Array:
 
 
 class Window:
-    """A window on the screen, by Tk, in real time; a pause lasts a second at most."""
+    """A window on the screen, drawn by Tk in real time. A pause lasts at most a second."""
 
     def __init__(self) -> None:
-        """Raises UsageError where no window can be had."""
+        """Opens the window. Raises UsageError if that is impossible."""
         try:
             import tkinter
         except ImportError:
@@ -204,7 +209,10 @@ class Window:
         """When the last picture was shown: real time and simulated time, both in s."""
 
     def show(self, picture: Picture) -> None:
-        """Shows a picture when its time has come, `FPS` a second at most; none once closed."""
+        """Shows a picture when its time has come, at most `FPS` a second.
+
+        After the window is closed it does nothing.
+        """
         shown, now = self._shown
         if not self._open or 0 <= picture.now - now < 1 / FPS:
             return
@@ -215,7 +223,7 @@ class Window:
         self._root.update()
 
     def close(self) -> None:
-        """Closes it; it is shut too where the user has closed it."""
+        """Closes the window. The user may have closed it already."""
         if self._open:
             self._open = False
             self._root.destroy()

@@ -2,7 +2,7 @@
 
 Each takes [Measurements][headway.envs.measurements.Measurements] (arrays of one length, a value for
 each environment) and returns an array of float64 of that length. Parameters are keyword arguments
-with the source's values as defaults, and are what `[reward]` of a configuration may set beside
+with the source's values as defaults, and `[reward]` of a configuration may set them together with
 `name`.
 """
 
@@ -38,9 +38,9 @@ def aurora(
 
 
 def _path_mbps(m: Measurements, who: str) -> Array:
-    """The slowest link's mean rate.
+    """Returns the slowest link's mean rate in Mbit/s.
 
-    Raises UsageError where no link has one, in the name of `who` needs it.
+    Raises UsageError if no link has a rate. The error names the reward `who`.
     """
     path: Array = m["path_mbps"]
     if not np.isfinite(path).all():
@@ -59,10 +59,11 @@ def interval(
 ) -> Array:
     """Aurora's, unscaled: Eq. 1 of the interval study, which takes it from there (packets/s and s).
 
-    The others are for training; on one network they change no ranking. All of it counts over the
-    slowest link's mean rate in packets/s to the `exponent`: at 1 slow and fast networks count
-    alike. `regret` takes away this many times what that rate would earn without delay and loss, so
-    that values are near 0. Raises UsageError where they need a rate and no link has one.
+    `exponent` and `regret` are for training; on one network they change no ranking. The reward is
+    divided by the slowest link's mean rate in packets/s to the power of `exponent`: at 1, slow and
+    fast networks count alike. `regret` times the reward of that rate without delay and loss is
+    subtracted, so that values are near 0. Raises UsageError if one of them is not 0 and no link has
+    a rate.
     """
     earned = aurora(m, throughput=throughput, latency=delay, loss=loss, scale=1.0)
     if not exponent and not regret:
@@ -84,28 +85,29 @@ def owl(
 ) -> Array:
     """Owl's utility.
 
-    It is Mbit/s, less `delta` of them over 1 - loss, less `beta` x log of RTT over the least of 10
-    s. Sacco et al., TNSM 2023, Eq. 7; section VII has both weights at 0.5. The logarithm is the
-    natural one. A loss of 1 counts as 0.999, so that the utility stays finite. `owl:online=on`
-    learns from the same in Rust.
+    It is x - `delta` x / (1 - loss) - `beta` ln(RTT / minimum RTT of 10 s), where x is the rate in
+    Mbit/s. Sacco et al., TNSM 2023, Eq. 7; section VII has both weights at 0.5. A loss of 1 counts
+    as 0.999, so that the utility stays finite. `owl:online=on` learns from the same utility in
+    Rust.
 
-    The others are for training. Rates count `scale` over the slowest link's mean rate to the
-    `exponent`: at 1 slow and fast networks count alike, at 0 the fast ones count most. `regret`
-    takes away this many times what the links could have carried at no loss, which no action
-    changes: less is left to chance where rates vary.
+    The other parameters are for training. Rates are multiplied by `scale` and divided by the
+    slowest link's mean rate to the power of `exponent`: at 1, slow and fast networks count alike,
+    and at 0 the fast ones count most. `regret` times the utility of the links' whole rate without
+    loss is subtracted. No action changes that term, and with it rewards vary less where rates vary.
 
-    `fair` is for paths with other flows: where a link has less for this flow than the slowest
-    carries, the rate's gain stops at `fair` times that share (`fair_mbps`), while it goes on
-    costing `delta`: who takes more than due pays for it. There the rate is that of the newest
-    delivery-rate sample, over a round trip: flows take turns in a queue, so that a step sees bursts
-    and gaps. `exponent` goes by the share instead of the slowest link, `regret` by the most that
-    can be gained. A flow alone on its path earns what it does without. At 0, as it is unless told,
-    others do not count.
+    `fair` is for paths with other flows. It applies if the flow's fair share of a link
+    (`fair_mbps`) is below the slowest link's rate. Then the first x counts up to `fair` times that
+    share only, while the term of `delta` goes on growing, so that a flow pays for what it takes
+    beyond its share. The rate is then the newest delivery-rate sample, which covers a round trip,
+    because flows take turns in a queue and a step sees bursts and gaps. `exponent` uses the share
+    instead of the slowest link, and `regret` the largest possible gain. A flow alone on its path
+    has the same reward as without `fair`. At 0, the default, other flows do not count.
 
-    With `sent` at 1 the rate is what was sent, as section V has it, not what arrived: counted as
-    its fate becomes known, so that rate and loss are those of the same packets.
+    With `sent` at 1 the rate is the sending rate, as in section V, and not the rate of arrival. A
+    packet counts when its arrival or loss becomes known, so that rate and loss are of the same
+    packets.
 
-    Raises UsageError where one of these needs a link with a rate, and there is none.
+    Raises UsageError if `exponent`, `regret` or `fair` is not 0 and no link has a rate.
     """
     unit: Array = np.full(len(m), scale)
     rate = m["throughput_mbps"]
@@ -139,11 +141,11 @@ def power(m: Measurements) -> Array:
 
 
 def orca(m: Measurements, *, loss: float = 5.0, tolerance: float = 1.25) -> Array:
-    """Throughput less `loss` x loss rate, over the largest so far, scaled by the RTT.
+    """Throughput less `loss` x loss rate, over the largest throughput so far, scaled by the RTT.
 
     The scale is how near the RTT is to its minimum. Abbasloo et al., SIGCOMM 2020, as their code
-    has it: RTTs up to `tolerance` times the least cost nothing. The largest throughput so far is
-    the flow's largest delivery rate.
+    has it: RTTs up to `tolerance` times the minimum RTT cost nothing. The largest throughput so far
+    is the flow's largest delivery rate.
     """
     best = m["max_delivery_rate_mbps"]
     seconds = m["dt_s"]
@@ -158,8 +160,8 @@ def orca(m: Measurements, *, loss: float = 5.0, tolerance: float = 1.25) -> Arra
 def mvfst_rl(m: Measurements, *, delay: float = 0.2) -> Array:
     """Logarithm of throughput in MB/s less `delay` x logarithm of the largest queueing delay in ms.
 
-    Sivakumar et al., 2019, as their code has it, each with 1e-5 added. The delay here is that of
-    the mean RTT over the least: records of the kernel have no largest one.
+    Sivakumar et al., 2019, as their code has it, each with 1e-5 added. The delay here is the mean
+    RTT less the minimum RTT, because the kernel's records have no largest RTT.
     """
     queueing_ms = np.maximum(m["rtt_ms"] - m["min_rtt_ms"], 0.0)
     return np.log(1e-5 + m["throughput_mbps"] / 8.0) - delay * np.log(1e-5 + queueing_ms)
@@ -169,9 +171,9 @@ def relative(m: Measurements, *, throughput: float = 1.0, delay: float = 0.5, lo
     """The share of the capacity, less penalties for delay and loss.
 
     The penalties are `delay` x the RTT's excess over the propagation delay, and `loss` x the share
-    lost. Headway's own. It has no scale, so that 1 Mbit/s and 100 Mbit/s, 10 ms and 400 ms count
-    alike. The share is at most 1 (queues may empty faster than the step's capacity), the excess at
-    most 4 round trips. Raises UsageError where a link has no capacity to have a share of.
+    lost. This reward is Headway's own. It has no scale, so that 1 Mbit/s and 100 Mbit/s, 10 ms and
+    400 ms count alike. The share is at most 1 (queues may empty faster than the step's capacity),
+    the excess at most 4 round trips. Raises UsageError if a bottleneck has no rate.
     """
     if not np.isfinite(m["capacity_mbps"]).all():
         raise UsageError("reward: 'relative' needs scenarios whose bottleneck has a rate; one is unlimited")
@@ -194,16 +196,17 @@ def bbr_tuner(
 
     Ketabi et al., "A Deep Reinforcement Learning Framework for Optimizing Congestion Control in
     Data Centers", section IV-A. Utilisation is a flow's throughput over an equal share of what the
-    path could have carried in the step, at most 1, so that a team gains nothing by what one of its
-    flows takes from another; the error is BBR's RTprop less what a packet and its acknowledgement
-    take alone (`path_rtt_ms`), without its sign. The paper names neither alpha nor the unit of the
-    error, and the unit decides: of 40 ms the second term, at most 0.5, is 0.49 in seconds and 0 in
-    milliseconds. In units of 5 ms it is 0.27 at 5 ms and 0.02 at 20.
+    path could have carried in the step, at most 1, so that a team gains nothing if one of its flows
+    takes from another. The error is the absolute difference between BBR's RTprop and the time of a
+    packet and its acknowledgement on an empty path (`path_rtt_ms`). The paper names neither alpha
+    nor the unit of the error, and the unit matters. Without alpha the second term is at most 0.5.
+    For an error of 40 ms it is 0.49 in seconds and 0 in milliseconds. In units of 5 ms it is 0.27
+    for an error of 5 ms and 0.02 for 20 ms.
 
     The three weights add the section's general terms: P, `proportional` x utilisation x path_rtt_ms
-    / RTT (throughput over latency); D, less `derivative` x the RTT's slope in s/s, without its
-    sign; and I, less `integral` x the error in s, integrated over the step. Raises UsageError where
-    no link has a rate.
+    / RTT (throughput over latency); D, minus `derivative` x the absolute slope of the RTT in s/s;
+    and I, minus `integral` x the error in s, integrated over the step. Raises UsageError if no link
+    has a rate.
     """
     _path_mbps(m, "'bbr-tuner'")
     flows = np.round(np.divide(m["path_mbps"], m["fair_mbps"], out=np.ones(len(m)), where=m["fair_mbps"] > 0))
@@ -238,7 +241,7 @@ class Reward:
     parameters: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises UsageError for a name or a parameter that there is not."""
+        """Raises UsageError for an unknown name or parameter."""
         if self.name not in REWARDS:
             raise UsageError(f"reward: unknown name '{self.name}'; rewards are {', '.join(REWARDS)}")
         known = [name for name, p in inspect.signature(REWARDS[self.name]).parameters.items() if name != "m"]
@@ -250,22 +253,22 @@ class Reward:
                 raise UsageError(f"reward: {key} is {value!r}, must be a number")
 
     def function(self) -> Callable[[Measurements], Array]:
-        """From measurements to rewards."""
+        """Returns the function from measurements to rewards."""
         return partial(REWARDS[self.name], **self.parameters)
 
 
 Function = Callable[["Measurements"], Array]
-"""A reward of your own: a function of the columns of a step, an array of one value for each
-environment."""
+"""A reward of your own: a function of the columns of a step. Each column, and the result, is an
+array of one value for each environment."""
 
 
 HOW = 'columns are arrays, so write np.where(m["loss"] > 0, -1.0, 1.0) in place of an if'
 
 
 def card_of(own: Function | str | Reward | None, usual: Reward) -> dict[str, str | float]:
-    """What a model's card says of a reward.
+    """Returns what a model's card says of a reward.
 
-    It is its name and parameters, or the name of a function of your own.
+    It has the reward's name and parameters, or the name of a function of your own.
     """
     if isinstance(own, str):
         own = Reward(own)
@@ -291,13 +294,14 @@ def function_of(own: Function | str | Reward | None, usual: Reward) -> Function:
         raise UsageError(f"reward is {own!r}, must be a function of the columns, or one of {', '.join(REWARDS)}")
 
     def checked(m: Measurements) -> Array:
-        # A copy: what the function returns may be a view of columns that the next step overwrites.
+        # Copied, because what the function returns may be a view of columns that the next step
+        # overwrites.
         try:
             values = np.array(own(m), dtype=np.float64)
         except UsageError:
             raise
         except (TypeError, ValueError) as error:
-            # NumPy's words for `if`, `max` or a function of `math` on several values.
+            # NumPy raises these for `if`, `max` or a function of `math` on several values.
             if "array" not in str(error):
                 raise
             raise UsageError(f"reward: the function failed: {error}; {HOW}") from error

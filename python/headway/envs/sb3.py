@@ -38,10 +38,10 @@ class SB3VecEnv(Uncopied, VecEnv):
     """
 
     def __init__(self, environments: HeadwayVectorEnv | HeadwayTeamVectorEnv) -> None:
-        """Around `environments`.
+        """Wraps `environments`.
 
-        Raises UsageError if they use their arrays again, as a rollout keeps what it was given, or
-        if they do not begin the next episode in the step that ends one.
+        Raises UsageError if they reuse their arrays, because a rollout keeps what it was given.
+        Raises UsageError also if they do not begin the next episode in the step that ends one.
         """
         if not environments.copies:
             raise UsageError("the vector environment has copy=False; Stable-Baselines3 needs copy=True")
@@ -57,19 +57,19 @@ class SB3VecEnv(Uncopied, VecEnv):
         super().__init__(
             environments.num_envs, environments.single_observation_space, environments.single_action_space
         )
-        # With the frames per second, for `VecVideoRecorder`.
+        # The frames per second are added for `VecVideoRecorder`.
         self.metadata = environments.metadata
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """For the next reset.
+        """Seeds the environments at the next reset.
 
-        Environments draw from streams of their own, so that one seed does for all.
+        Each draws from a stream of its own, so one seed is enough for all.
         """
         self._seed = seed
         return [seed] * self.num_envs
 
     def reset(self) -> Array:
-        """The first observations of new episodes."""
+        """Returns the first observations of new episodes."""
         observations, _ = self.environments.reset(seed=self._seed)
         self._seed = None
         self._earned[:], self._steps[:] = 0.0, 0
@@ -81,8 +81,8 @@ class SB3VecEnv(Uncopied, VecEnv):
         self._actions = actions
 
     def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, Any]]]:
-        """Observations, rewards (float32), dones and infos."""
-        assert self._actions is not None, "step_async comes first"
+        """Returns observations, rewards (float32), dones and infos."""
+        assert self._actions is not None, "call step_async before step_wait"
         observations, rewards, terminated, truncated, info = self.environments.step(self._actions)
         self.measured = info
         pairs = zip(info["dt"].tolist(), rewards.tolist(), strict=True)
@@ -103,7 +103,7 @@ class SB3VecEnv(Uncopied, VecEnv):
         return observations, rewards.astype(np.float32), dones, infos
 
     def get_images(self) -> Sequence[Array | None]:
-        """With `render_mode` `rgb_array` a picture of each environment.
+        """Returns a picture of each environment with `render_mode` `rgb_array`.
 
         It is uint8 (480, 640, 3). Otherwise it is None for each.
         """
@@ -115,22 +115,22 @@ class SB3VecEnv(Uncopied, VecEnv):
         self.environments.close()
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """The vector environment's attribute, once for each environment."""
+        """Returns the vector environment's attribute, once for each environment."""
         return [getattr(self.environments, attr_name)] * len(self._get_indices(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Sets the vector environment's attribute; `indices` means nothing here."""
+        """Sets the vector environment's attribute; `indices` is ignored."""
         del indices
         setattr(self.environments, attr_name, value)
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Calls the vector environment's method once, and gives its result for each environment."""
+        """Calls the vector environment's method once. Its result counts for each environment."""
         result = getattr(self.environments, method_name)(*method_args, **method_kwargs)
         return [result] * len(self._get_indices(indices))
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
-        """No environment is wrapped."""
+        """Returns false for each environment, because none is wrapped."""
         del wrapper_class
         return [False] * len(self._get_indices(indices))

@@ -24,11 +24,11 @@ Array = np.ndarray[Any, Any]
 class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
     """One simulated network with one flow whose congestion control learns.
 
-    Observation `Box(history x features)`, float32, action `Discrete(choices)` or
-    `Box(-limit, limit, (1,))`, reward and ends as of `HeadwayVectorEnv`: a single environment with
-    seed s runs the episodes of environment 0 there. `info` of a step has every column of `COLUMNS`
-    as a float, `dt` (s) among them, and where an episode is over `end`. With `render_mode`
-    `rgb_array` `render` gives a picture of the last 10 s, uint8 (480, 640, 3). With `human` a
+    It has the observation `Box(history x features)`, float32, the action `Discrete(choices)` or
+    `Box(-limit, limit, (1,))`, and reward and ends as in `HeadwayVectorEnv`. A single environment
+    with seed s runs the episodes of environment 0 there. `info` of a step has every column of
+    `COLUMNS` as a float, `dt` (s) among them, and `end` if an episode is over. With `render_mode`
+    `rgb_array`, `render` gives a picture of the last 10 s, uint8 (480, 640, 3). With `human`, a
     window shows it while the environment is stepped.
     """
 
@@ -42,10 +42,10 @@ class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
         *,
         reward: Function | str | Reward | None = None,
     ) -> None:
-        """An environment of `config`, with its reward, or with `reward`.
+        """Makes an environment of `config`, with its reward, or with `reward`.
 
-        `reward` is a function of the columns, or a name of `REWARDS`. Raises UsageError for a
-        configuration, a scenario, a reward or a `render_mode` that cannot be.
+        `reward` is a function of the columns, or a name of `REWARDS`. Raises UsageError for an
+        invalid configuration, scenario, reward or `render_mode`.
         """
         self.render_mode = mode_of(render_mode, self.metadata["render_modes"])
         self.config = config
@@ -53,7 +53,7 @@ class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
         self._core = _native.Environments(config, 1, seed=seed_of(seed), threads=1)
         self._reward = function_of(reward, config.reward)
         self.reward_card = card_of(reward, config.reward)
-        """What a model's card says of the reward."""
+        """The reward as a model's card has it."""
         self._observations = np.zeros((1, *(self.observation_space.shape or ())), dtype=np.float32)
         self._final = np.zeros_like(self._observations)
         self._rows = np.zeros((1, len(COLUMNS)))
@@ -78,7 +78,7 @@ class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
         return self._observations[0].copy(), {}
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Answers the flow, and runs the simulation to the next decision or the episode's end."""
+        """Takes the flow's action, and runs to its next decision or the episode's end."""
         answers = answers_of(action, self.config, 1)
         self._core.step(answers, self._observations, self._final, self._rows, self._ends, "Disabled")
         end = int(self._ends[0])
@@ -96,9 +96,9 @@ class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
         return self._observations[0].copy(), reward, end == 1, end > 1, info
 
     def render(self) -> Array | None:
-        """The picture of the last 10 s, uint8 (480, 640, 3), with `rgb_array`; else None.
+        """Returns the picture of the last 10 s, uint8 (480, 640, 3), with `rgb_array`; else None.
 
-        Raises UsageError where there is no screen for `human`.
+        Raises UsageError if `human` has no screen.
         """
         if self.render_mode == "rgb_array" and self._picture is not None:
             return self._picture.frame()
@@ -108,7 +108,7 @@ class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
         return None
 
     def _show(self) -> None:
-        """In the window, if there is to be one."""
+        """Shows the picture in the window, if there is one."""
         if self.render_mode == "human" and self._picture is not None:
             from headway.envs.picture import Window
 

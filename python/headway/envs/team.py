@@ -1,4 +1,4 @@
-"""All flows of a network, tuned by one or several agents.
+"""Environments in which one or several agents tune all flows of a network.
 
 They are for PettingZoo, and many networks at once for a learner. A flow decides once in a period,
 at the ticks of a clock that all flows share. It sees a table: its own row first, then those of the
@@ -42,19 +42,20 @@ class HeadwayTunerEnv(Uncopied, ParallelEnv[str, Array, Any]):
     """The flows of one network as PettingZoo agents, each with the table that its tuner sees.
 
     **Agents** `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, for as long as an
-    episode lasts; one that is not there sees zeros, is rewarded 0, and does not act (`info["dt"]`
-    is 0). **Observation** `Box(rows x features)`: the flow's own row, then those of `companions`,
-    zeros where there are no more; where there are too many, a sample of them without replacement,
-    drawn from the episode's seed. **Action** as the agent's spec has it. **Reward**: of every flow
-    that is there the mean of all of theirs (the team's, section III-A).
+    episode lasts. A flow that is not present sees zeros, is rewarded 0, and does not act
+    (`info["dt"]` is 0). **Observation** `Box(rows x features)`: the flow's own row, then the rows
+    of `companions`, then zeros. If there are too many rows, it has a sample without replacement,
+    drawn from the episode's seed. **Action**: as the agent's spec has it. **Reward**: the mean over
+    all flows that are present, the same for each (the team's, section III-A).
     """
 
     metadata = {"name": "headway_tuner_v0", "render_modes": []}  # noqa: RUF012
 
     def __init__(self, config: EnvConfig, seed: int = 1, *, reward: Own = None) -> None:
-        """Of `config`; `reward` as of `HeadwayVectorEnv`, of one flow.
+        """Makes an environment of `config`.
 
-        Raises UsageError unless its clock is a shared period and its observation one interval.
+        `reward` is the reward of one flow, as in `HeadwayVectorEnv`. Raises UsageError unless its
+        clock is a shared period and its observation one interval.
         """
         spec = config.spec
         if not spec["clock"].get("shared", False):
@@ -71,11 +72,11 @@ class HeadwayTunerEnv(Uncopied, ParallelEnv[str, Array, Any]):
         self.agents: list[str] = []
 
     def observation_space(self, agent: str) -> gymnasium.Space[Any]:
-        """What a flow sees."""
+        """Returns the space of a flow's observations."""
         return self._flows.observation_space(agent)
 
     def action_space(self, agent: str) -> gymnasium.Space[Any]:
-        """What a flow may do."""
+        """Returns the space of a flow's actions."""
         return self._flows.action_space(agent)
 
     def reset(
@@ -91,7 +92,7 @@ class HeadwayTunerEnv(Uncopied, ParallelEnv[str, Array, Any]):
     def step(
         self, actions: dict[str, Any]
     ) -> tuple[dict[str, Array], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Answers the flows that are there, and runs to the clock's next tick at which one is."""
+        """Takes the actions of the present flows, and runs to the next tick with a flow."""
         seen, rewards, terminated, truncated, infos = self._flows.step(actions)
         there = [name for name, info in infos.items() if info["dt"] > 0]
         mean = sum(rewards[name] for name in there) / max(len(there), 1)
@@ -100,7 +101,7 @@ class HeadwayTunerEnv(Uncopied, ParallelEnv[str, Array, Any]):
         return self._tables(seen), shared, terminated, truncated, infos
 
     def _tables(self, seen: dict[str, Array]) -> dict[str, Array]:
-        """What each flow sees, of each flow's own row."""
+        """Returns each flow's observation, made of each flow's own row."""
         names = list(seen)
         present = [names.index(name) for name in self._flows.asked()]
         tables = {}
@@ -117,11 +118,11 @@ class HeadwayTunerEnv(Uncopied, ParallelEnv[str, Array, Any]):
 class HeadwayTeamVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
     """Many `HeadwayTunerEnv`s at once, with a place for each flow of each.
 
-    One policy for all flows learns from them. Places are simulation by simulation. Observations,
-    actions and rewards are those of `HeadwayTunerEnv`; `info` has every column of `COLUMNS` as an
-    array (0 where a flow is not there). All places of a simulation end together, and begin again in
-    the same step, as those of `HeadwayVectorEnv` do. Simulation i of seed s runs the episodes of
-    the generator seeded with (s, i).
+    One policy for all flows learns from them. The places of a simulation are neighbours.
+    Observations, actions and rewards are those of `HeadwayTunerEnv`; `info` has every column of
+    `COLUMNS` as an array (0 for a flow that is not present). All places of a simulation end
+    together, and begin again in the same step, as those of `HeadwayVectorEnv` do. Simulation i of
+    seed s runs the episodes of the generator seeded with (s, i).
     """
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
@@ -129,9 +130,9 @@ class HeadwayTeamVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
     def __init__(
         self, config: EnvConfig, num_envs: int, seed: int = 1, threads: int = 2, *, reward: Own = None
     ) -> None:
-        """Of `config`; `reward` as of `HeadwayTunerEnv`.
+        """Makes environments of `config`, with `reward` as in `HeadwayTunerEnv`.
 
-        Raises UsageError unless the flows of a scenario divide `num_envs`.
+        Raises UsageError unless `num_envs` is a multiple of a scenario's number of flows.
         """
         num_envs = whole("num_envs", num_envs, 1, MOST_ENVIRONMENTS)
         threads = whole("threads", threads, 1, MOST_THREADS)
@@ -156,7 +157,7 @@ class HeadwayTeamVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
 
     @property
     def _threads(self) -> ThreadPoolExecutor:
-        """The threads of this process: a fork does not inherit them."""
+        """Returns the threads of this process, because a fork does not inherit them."""
         if self._owner != os.getpid():
             self._pool, self._owner = ThreadPoolExecutor(self._count), os.getpid()
         return self._pool
@@ -177,7 +178,7 @@ class HeadwayTeamVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         return np.concatenate([self._stacked(tables) for tables in seen]), {}
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """Answers every flow that is there, and runs each simulation to its next tick."""
+        """Takes the actions of the present flows, and runs each simulation to its next tick."""
         begun = time.perf_counter()
         answers = np.asarray(actions).reshape(len(self.simulations), len(self._names), -1)
         steps = list(self._threads.map(self._one, self.simulations, answers))
@@ -193,9 +194,10 @@ class HeadwayTeamVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         return seen, rewards, np.zeros_like(ended), ended, info
 
     def _one(self, simulation: HeadwayTunerEnv, answers: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """A step of one environment.
+        """Steps one environment.
 
-        It has what is seen, what was seen last, rewards, ends and measurements of its flows.
+        Returns the observations, the last observations, the rewards, the ends and the measurements
+        of its flows.
         """
         actions = dict(zip(self._names, answers, strict=True))
         tables, rewards, _, truncated, infos = simulation.step(actions)
@@ -210,6 +212,6 @@ class HeadwayTeamVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         return np.stack([tables[name] for name in self._names])
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Ends its threads."""
+        """Ends the threads."""
         del kwargs
         self._threads.shutdown()

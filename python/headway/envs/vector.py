@@ -1,4 +1,4 @@
-"""Many environments at once."""
+"""Vector environments: many environments in one process."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 ENDS: dict[int, str] = dict(_native.ends())
-"""Why an episode has ended. `done`: the flow has sent all that it had to send, which is its
-termination. The others are truncations: as many decisions as the configuration allows, the end of
-the simulated time, no decision for `patience_s`, and a simulation that cannot go on (`failure` in
-the infos says why, with its scenario and seed)."""
+"""Why an episode has ended. `done`: the flow has sent all its data, which is a termination. The
+others are truncations: the configuration's number of decisions, the end of the simulated time, no
+decision for `patience_s`, and a simulation that cannot go on (`failure` in the infos says why, with
+its scenario and seed)."""
 
 
 def seed_of(seed: Any) -> int:
-    """A seed of any size as the core takes it: below 2**64 it is itself, others are hashed.
+    """Returns a seed as the core takes it: a number below 2**64 stays, others are hashed.
 
     Raises UsageError.
     """
@@ -51,14 +51,14 @@ def seed_of(seed: Any) -> int:
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
-    """A whole number within its range. Raises UsageError."""
+    """Returns a whole number within its range. Raises UsageError."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
         raise UsageError(f"{name} is {value!r}, must be a whole number from {least} to {most}")
     return int(value)
 
 
 class Uncopied:
-    """A simulation under way: a copy of what is around it would step the same one."""
+    """A running simulation cannot be copied: the copy would step the same simulation."""
 
     def __copy__(self) -> Self:
         """Raises UsageError, as `copy.deepcopy` does."""
@@ -66,14 +66,14 @@ class Uncopied:
 
 
 def mode_of(render_mode: str | None, known: Sequence[str]) -> str | None:
-    """The `render_mode`, if it is one of the `known`. Raises UsageError."""
+    """Returns the `render_mode`, if it is one of the `known`. Raises UsageError."""
     if render_mode is not None and render_mode not in known:
-        raise UsageError(f"render_mode: {render_mode!r} is not there; take {' or '.join(known)}")
+        raise UsageError(f"render_mode: {render_mode!r} is unknown; take {' or '.join(known)}")
     return render_mode
 
 
 def autoreset_of(mode: str | AutoresetMode) -> AutoresetMode:
-    """Gymnasium's mode, also by its value such as "NextStep". Raises UsageError."""
+    """Returns Gymnasium's mode, also for its value such as "NextStep". Raises UsageError."""
     try:
         return AutoresetMode(mode)
     except ValueError:
@@ -82,7 +82,7 @@ def autoreset_of(mode: str | AutoresetMode) -> AutoresetMode:
 
 
 def spaces(config: EnvConfig) -> tuple[Box, gymnasium.Space[Any]]:
-    """What an agent sees, and what it may do."""
+    """Returns the space of an agent's observations and the space of its actions."""
     low, high = config.observation_space()
     choices = config.choices()
     if choices is not None:
@@ -92,7 +92,10 @@ def spaces(config: EnvConfig) -> tuple[Box, gymnasium.Space[Any]]:
 
 
 def _seeds(given: Any) -> list[int | None]:
-    """One for each environment. Raises UsageError for what is neither a seed nor several."""
+    """Returns a seed for each environment.
+
+    Raises UsageError for a value that is neither a seed nor several.
+    """
     try:
         return list(given)
     except TypeError:
@@ -100,7 +103,7 @@ def _seeds(given: Any) -> list[int | None]:
 
 
 def answers_of(actions: Any, config: EnvConfig, count: int) -> Array:
-    """Actions as the core takes them, float32 (count, 1), or (count, 2) with chosen intervals.
+    """Returns actions for the core: float32 (count, 1), or (count, 2) with chosen intervals.
 
     Raises UsageError for what is no action.
     """
@@ -122,32 +125,41 @@ def answers_of(actions: Any, config: EnvConfig, count: int) -> Array:
 MOST_ENVIRONMENTS = 100_000
 MOST_THREADS = 1024
 ENVIRONMENT_BYTES = 110_000
-"""Memory of an environment on a usual link, as it was measured; more where the BDP is large."""
+"""Memory of an environment on a usual link, as measured. It takes more if the BDP is large."""
 
 
 class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
     """Thousands of simulated networks in one process.
 
-    Each has one flow whose congestion control learns. **Observation**
-    `Box(num_envs, history x features)`, float32: the agent's features of the last intervals, the
-    oldest first, normalised and clipped as its spec says; zeros where there has been no interval
-    yet. **Action** `Discrete(choices)` or `Box(-limit, limit, (num_envs, 1))`, float32, as the
-    agent's spec has it: an index, or a value that is clipped to the limit. An agent whose clock is
-    `chosen` has a second value, from -1 to 1: how long the interval that begins is to last.
+    Each environment has one flow whose congestion control learns.
+
+    **Observation** `Box(num_envs, history x features)`, float32: the agent's features of the last
+    intervals, the oldest first, normalised and clipped as its spec says. It has zeros for intervals
+    that have not been yet.
+
+    **Action** `Discrete(choices)` or `Box(-limit, limit, (num_envs, 1))`, float32, as the agent's
+    spec has it: an index, or a value that is clipped to the limit. An agent whose clock is `chosen`
+    has a second value, from -1 to 1, which sets the length of the next interval.
+
     **Reward** float64, by the configuration's `[reward]`, from what was measured between two
-    decisions. **Step**: each simulation runs from its flow's decision to the next one, for as long
-    as its clock says: `info["dt"]` (`dt_s`) is how many simulated seconds that was. `info` has
-    every column of `COLUMNS` as an array of float64 of the step that was taken, also where that
-    ended an episode. **Episode**: begins at the first decision of a flow in a scenario that its
-    seed draws, and ends as `ENDS` says. `autoreset_mode` says when the next begins, as Gymnasium
-    has it (`metadata["autoreset_mode"]`). `SAME_STEP`: in the step that ended the last.
-    `info["final_obs"]` and `info["final_info"]` (all of its columns, and `end`) tell of those where
-    `info["_final_obs"]` is true. `NEXT_STEP`: in the next step. That one ignores the environment's
-    action, and returns the first observation, reward 0 and no end. Its columns are 0 in `info`, and
-    their masks (`_dt`, ...) false. `DISABLED`: at `reset(options={"reset_mask": mask})`. In these
-    two `info["end"]` says why an episode has ended, where `info["_end"]` is true. **Seeds**:
-    environment i with seed s runs the episodes (s, i, 0), (s, i, 1), ... Nothing else decides what
-    happens: not the number of environments, not the number of threads.
+    decisions.
+
+    **Step**: each simulation runs from its flow's decision to the next one, for as long as its
+    clock says. `info["dt"]` (`dt_s`) is that time in simulated seconds. `info` has every column of
+    `COLUMNS` for that step as an array of float64, also if the step ended an episode.
+
+    **Episode**: begins at the first decision of a flow in a scenario that its seed draws, and ends
+    as `ENDS` says. `autoreset_mode` says when the next one begins, as Gymnasium has it
+    (`metadata["autoreset_mode"]`). `SAME_STEP`: it begins in the step that ended the last one.
+    `info["final_obs"]` and `info["final_info"]` (all of its columns, and `end`) hold for the
+    environments whose `info["_final_obs"]` is true. `NEXT_STEP`: it begins in the next step. That
+    step ignores the environment's action, and returns the first observation, reward 0 and no end.
+    Its columns are 0 in `info`, and their masks (`_dt`, ...) false. `DISABLED`: it begins at
+    `reset(options={"reset_mask": mask})`. In the last two modes `info["end"]` says why an episode
+    has ended, if `info["_end"]` is true.
+
+    **Seeds**: environment i with seed s runs the episodes (s, i, 0), (s, i, 1), ... The number of
+    environments and the number of threads change nothing.
     """
 
     metadata = {  # noqa: RUF012
@@ -168,14 +180,13 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         render_mode: str | None = None,
         reward: Function | str | Reward | None = None,
     ) -> None:
-        """`num_envs` environments of `config`, on `threads` threads (one a core unless given).
+        """Makes `num_envs` environments of `config`, on `threads` threads (default: one per core).
 
         With `copy` false, `reset` and `step` return the same arrays each time, overwritten by the
         next call. With `render_mode` `rgb_array`, `render` gives a frame for each environment.
-        `reward` takes the place of the configuration's: a function of the columns (float64, one
-        value for each environment), or a name of `REWARDS`. Raises UsageError for a configuration,
-        a scenario, a number, a reward or a mode that cannot be, and for more environments than
-        there is free memory for.
+        `reward` replaces the configuration's: a function of the columns (float64, one value for
+        each environment), or a name of `REWARDS`. Raises UsageError for an invalid configuration,
+        scenario, number, reward or mode, and for more environments than there is free memory for.
         """
         num_envs = whole("num_envs", num_envs, 1, MOST_ENVIRONMENTS)
         memory.check(num_envs * ENVIRONMENT_BYTES, f"num_envs {num_envs}", "take fewer")
@@ -192,9 +203,9 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         self._core = _native.Environments(config, num_envs, seed=seed_of(seed), threads=threads)
         self._reward = function_of(reward, config.reward)
         self.reward_card = card_of(reward, config.reward)
-        """What a model's card says of the reward."""
+        """The reward as a model's card has it."""
         self.copies = copy
-        """Are arrays the caller's own?"""
+        """Whether returned arrays are the caller's own."""
         self.core_s = 0.0
         """Real time that steps have spent in the compiled core."""
         size = self.single_observation_space.shape[0]
@@ -205,7 +216,7 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         self._ends = np.zeros(num_envs, dtype=np.uint8)
         self._all = np.ones(num_envs, dtype=bool)
         self._masks: dict[str, Any] = dict.fromkeys([f"_{name}" for name in ("dt", *COLUMNS)], self._all)
-        """That each column of an info holds for every environment."""
+        """Masks which say that a column of an info holds for every environment."""
         self._pictures: list[Picture] = []
         if render_mode is not None:
             from headway.envs.picture import Picture
@@ -217,10 +228,11 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
     ) -> tuple[Array, dict[str, Any]]:
         """Begins the next episode of every environment, or where `options["reset_mask"]` is true.
 
-        The mask is an array of bool (num_envs). `seed` s seeds environment i with (s, i). A
-        sequence seeds each with (its own, 0), as a single environment is. Without one, and where
-        one of a sequence is None, environments go on with the seeds they have. Raises UsageError if
-        `seed` holds no seed, or if the mask is not such an array with a True in it.
+        The mask is an array of bool (num_envs). An integer `seed` s seeds environment i with (s,
+        i). A sequence seeds each environment with (its own seed, 0), as a single environment is
+        seeded. Without `seed`, and for a None in the sequence, an environment keeps its seed.
+        Raises UsageError if `seed` holds no seed, or if the mask is not such an array with a True
+        in it.
         """
         which = np.asarray((options or {}).get("reset_mask", self._all))
         if which.dtype != bool or which.shape != self._all.shape or not which.any():
@@ -239,7 +251,7 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         return self._given(self._observations), {}
 
     def _reset_each(self, which: Array, seeds: list[int | None]) -> None:
-        """Resets with a seed for each environment; None goes on with the one it has."""
+        """Resets with a seed for each environment. An environment with None keeps its seed."""
         if len(seeds) != self.num_envs:
             raise UsageError(f"seed: {len(seeds)} seeds, must be {self.num_envs}")
         pairs = [(0 if one is None else seed_of(one), 0) for one in seeds]
@@ -248,9 +260,9 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         self._core.reset(which & fresh, self._observations, pairs)
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """Answers every flow, and runs each simulation to the next decision.
+        """Takes the action of every flow, and runs each simulation to its next decision.
 
-        Raises UsageError for what is no action, and with `DISABLED` where an episode has ended.
+        Raises UsageError for invalid actions, and with `DISABLED` if an episode has ended.
         """
         answers = answers_of(actions, self.config, self.num_envs)
         stepped = self._all if self.autoreset_mode == AutoresetMode.SAME_STEP else self._ends == 0
@@ -274,40 +286,40 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         return self._given(self._observations), rewards, terminated, truncated, info
 
     def _rewards(self, measured: Measurements, stepped: Array) -> Array:
-        """Rewards of those that were stepped; 0 of those whose episode begins."""
+        """Returns the rewards of the environments; 0 if an episode begins in this step."""
         rewards = np.zeros(self.num_envs)
         if stepped.any():
             rewards[stepped] = self._reward(Measurements(measured.rows[stepped]))
         return rewards
 
     def _end_info(self, over: Array, measured: Measurements) -> dict[str, Any]:
-        """What Gymnasium's own vector environments say of episodes that are over."""
+        """Returns what Gymnasium's own vector environments say of episodes that are over."""
         seen, ends, failures = np.full((3, self.num_envs), None, dtype=object)
         for index in np.flatnonzero(over):
             ends[index] = ENDS[int(self._ends[index])]
-        told = {"end": ends, "_end": over}
+        end_info = {"end": ends, "_end": over}
         if (failed := ends == "failed").any():
             for index in np.flatnonzero(failed):
                 failures[index] = self._core.failure(int(index))
-            told |= {"failure": failures, "_failure": failed}
+            end_info |= {"failure": failures, "_failure": failed}
         if self.autoreset_mode != AutoresetMode.SAME_STEP:
-            return told
+            return end_info
         for index in np.flatnonzero(over):
             seen[index] = self._final[index].copy()
         columns = {**measured.columns, "dt": measured["dt_s"], **dict.fromkeys(self._masks, over)}
-        return {"final_obs": seen, "_final_obs": over, "final_info": columns | told, "_final_info": over}
+        return {"final_obs": seen, "_final_obs": over, "final_info": columns | end_info, "_final_info": over}
 
     def render(self) -> tuple[Array, ...] | None:
-        """With `rgb_array` the last 10 s of each environment, uint8 (480, 640, 3); else None."""
+        """Returns the last 10 s of each environment as uint8 (480, 640, 3), or None."""
         return tuple(picture.frame() for picture in self._pictures) or None
 
     def _begin_pictures(self, which: Array) -> None:
-        """New episodes for the pictures of some environments."""
+        """Begins new episodes in the pictures of some environments."""
         for index in np.flatnonzero(which) if self._pictures else ():
             self._pictures[index].begin(self._core.episode(int(index)))
 
     def _draw(self, measured: Measurements, stepped: Array) -> None:
-        """The step in the pictures."""
+        """Adds the step to the pictures."""
         for index, picture in enumerate(self._pictures):
             if stepped[index]:
                 picture.add({name: column[index] for name, column in measured.columns.items()})
@@ -318,7 +330,7 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         return array.copy() if self.copies else array
 
     def episode(self, environment: int) -> tuple[str, int] | None:
-        """The scenario and the seed of the episode that an environment is in.
+        """Returns the scenario and the seed of the episode that an environment is in.
 
         None before the first reset.
         """
@@ -326,5 +338,5 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
 
     @property
     def packets(self) -> int:
-        """Data packets that all flows have sent since the beginning."""
+        """Returns the number of data packets that all flows have sent since the beginning."""
         return self._core.packets

@@ -1,6 +1,6 @@
 """How far the simulator is from real packets.
 
-The same runs are made in worlds 1 and 2, and their differences shown. `headway.gap(...)` makes the
+The same runs are made in worlds 1 and 2, and compared. `headway.gap(...)` makes the
 comparison; `help(headway.api.gap)` explains its arguments.
 
 Example:

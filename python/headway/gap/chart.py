@@ -1,4 +1,4 @@
-"""The figure: differences with their intervals, a panel for each scenario and metric."""
+"""Draws the figure: differences with their intervals, a panel for each scenario and metric."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 WIDTH = 330
 STEP = 16
-"""Pixels a scheme."""
+"""Pixels for each scheme."""
 
 
 class Panel(NamedTuple):
-    """What a column of the figure shows."""
+    """A column of the figure."""
 
     metric: MetricName
     title: str
@@ -32,26 +32,27 @@ class Panel(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What a line of the figure shows."""
+    """A line of the figure."""
 
     scenario: str
     scheme: str
     found: WorldGap
 
     def percent(self, panel: Panel) -> Metric:
-        """The difference that stands in a panel."""
+        """Returns the difference that a panel shows."""
         return self.found[panel.metric]["percent"]
 
 
 IN_KERNEL = ", kernel"
-"""Ends the name of a scheme's line that is the kernel's."""
+"""The end of the label of a scheme that runs in the kernel."""
 PANELS = (Panel("throughput_mbps", "throughput"), Panel("delay_p95_ms", "p95 delay"))
 
 
 def figure(rows: Sequence[Row]) -> Spec:
-    """Scenarios downwards, throughput and p95 delay side by side.
+    """Makes the figure.
 
-    Schemes are the lines of a panel.
+    It has scenarios from top to bottom, and throughput and p95 delay side by side. A panel has a
+    line for each scheme.
     """
     lines = [line for row in rows for line in _lines(row)]
     scenarios = list(dict.fromkeys(line.scenario for line in lines))
@@ -65,7 +66,7 @@ def figure(rows: Sequence[Row]) -> Spec:
             {
                 "hconcat": [_panel(panel, axes[panel], own, schemes, last) for panel in PANELS],
                 "spacing": 16,
-                # Panels below one another begin at the same place, whatever their labels.
+                # All panels of a column begin at the same position, whatever their labels.
                 "bounds": "flush",
             }
         )
@@ -86,16 +87,17 @@ def figure(rows: Sequence[Row]) -> Spec:
 
 
 def _lines(row: Row) -> list[Line]:
-    """What a panel shows of a row: a line for the emulator, and one for the kernel."""
+    """Returns the lines of a row in a panel: one for the emulator, and one for the kernel."""
     kernel = row["kernel"]
     scenario, scheme = row["scenario"], row["scheme"]
     return [Line(scenario, scheme, row), *([Line(scenario, f"{scheme}{IN_KERNEL}", kernel)] if kernel else [])]
 
 
 def _axis(panel: Panel, lines: Sequence[Line]) -> Spec:
-    """One scale for all scenarios: even within the target, and by powers beyond.
+    """Makes one scale for all scenarios.
 
-    So gaps of 1% and 100% are seen.
+    It is linear within the target, and a power scale beyond, so that gaps of 1% and 100% are
+    visible.
     """
     ends = [end for line in lines for end in _ends(line.percent(panel))]
     low = min([1.3 * end for end in ends if end < 0] + [-1.5 * panel.target])

@@ -1,4 +1,4 @@
-"""Differences between worlds, over pairs of runs with the same seed, with intervals."""
+"""Computes differences between worlds, with intervals, over pairs of runs with the same seed."""
 
 from __future__ import annotations
 
@@ -29,22 +29,24 @@ MetricName = Literal[
 ]
 METRICS: tuple[MetricName, ...] = get_args(MetricName)
 TARGET: dict[MetricName, float] = {"throughput_mbps": 3.0, "delay_p95_ms": 10.0}
-"""How far apart the worlds may be, in %."""
+"""The target: how far apart the worlds may be, in %."""
 TARGET_SCENARIOS = ("pantheon-default", "low-bdp", "high-bdp")
+"""The scenarios that have a target. For others the gap is only reported."""
 TARGET_SCHEMES = ("newreno", "cubic", "bbr")
-"""Where that is aimed at; elsewhere the gap is only stated."""
+"""The schemes that have a target in the emulator."""
 TARGET_IN_KERNEL: dict[MetricName, float] = {"throughput_mbps": 10.0, "delay_p95_ms": 20.0}
-"""The same of a learned scheme in the kernel."""
+"""The target of a learned scheme in the kernel."""
 TARGET_SCHEMES_IN_KERNEL = ("owl",)
+"""The schemes that have a target in the kernel."""
 
 MET, MISSED, OPEN = "met", "missed", "open"
-"""The whole interval within the target; the whole interval beyond; or neither, so that more runs
-would tell."""
+"""MET: the whole interval is within the target. MISSED: the whole interval is beyond it. OPEN:
+neither, so more runs would decide it."""
 
 Gap = dict[str, Metric]
-"""A metric in two worlds: `sim`, `emu` or `kernel`, `difference` (the other less the simulator, of
-runs with the same seed) and `percent`: the difference of the means, of the simulator's mean; none
-where that is zero."""
+"""A metric in two worlds. Its keys are `sim`, `emu` or `kernel`, `difference` (the other world less
+the simulator, over runs with the same seed) and `percent` (the difference of the means in % of the
+simulator's mean; none if that is zero)."""
 
 
 class Gaps(TypedDict):
@@ -60,23 +62,23 @@ class Gaps(TypedDict):
 
 
 class WorldGap(Gaps):
-    """What the runs of one world of real packets are beside those of the simulator."""
+    """One world of real packets compared with the simulator."""
 
     pairs: int
     unfit: int
-    """Runs in real time that were left out."""
+    """Number of runs in real time that were left out."""
     why_unfit: str | None
-    """Of the first of these."""
+    """The reason of the first of these."""
     guard_trips: list[int]
-    """How often the guard took flows over, of each run of a pair in which it did."""
+    """How often the guard took flows over, for each run of a pair in which it did."""
     code_versions: list[str]
     machines: list[str]
     first: str | None
     last: str | None
-    """When the runs in real time ended."""
+    """The time at which the runs in real time ended."""
     lateness_p99_ms: float | None
     target: dict[MetricName, str] | None
-    """MET, MISSED or OPEN, where there is a target."""
+    """MET, MISSED or OPEN; None without a target."""
 
 
 class Row(WorldGap):
@@ -92,7 +94,7 @@ class Row(WorldGap):
     warmup: float
     seed: int
     kernel: WorldGap | None
-    """Of a learned scheme in the kernel, where there are such runs."""
+    """The gap of a learned scheme in the kernel; None without such runs."""
 
 
 def compare(
@@ -101,10 +103,10 @@ def compare(
     settings: Settings,
     find: Callable[[Task], Run | None],
 ) -> list[Row]:
-    """A row for each scenario and scheme of which there are pairs of runs.
+    """Returns a row for each scenario and scheme that has pairs of runs.
 
-    Pairs beyond those asked for count too, up to the first that lacks a run: a row may have more
-    than another.
+    Additional pairs count too, up to the first number that lacks a run. So a row may have more
+    pairs than another.
     """
     rows = []
     for scenario in scenarios:
@@ -117,7 +119,7 @@ def compare(
 
 
 def verdict(percent: Metric, limit: float) -> str:
-    """Whether a gap is within `limit` percent: met, missed or open."""
+    """Returns whether a gap is within `limit` percent: met, missed or open."""
     if percent["ci95"] is None:
         return OPEN
     low, high = percent["ci95"]
@@ -133,11 +135,11 @@ def _row(
     find: Callable[[Task], Run | None],
     starts: Offsets | None,
 ) -> Row | None:
-    beside = {
-        world: _beside(world, scenario, scheme, settings, find, starts)
+    gaps = {
+        world: _compared(world, scenario, scheme, settings, find, starts)
         for world in (EMU, *([KERNEL] if kernel_schemes([scheme]) else []))
     }
-    emu, kernel = beside[EMU], beside.get(KERNEL)
+    emu, kernel = gaps[EMU], gaps.get(KERNEL)
     if emu is None and kernel is None:
         return None
     return {
@@ -155,7 +157,7 @@ def _row(
     }
 
 
-def _beside(
+def _compared(
     world: str,
     scenario: Scenario,
     scheme: str,
@@ -163,13 +165,12 @@ def _beside(
     find: Callable[[Task], Run | None],
     starts: Offsets | None,
 ) -> WorldGap | None:
-    """What runs of `world` are beside those of the simulator; None if there are none."""
+    """Compares the runs of `world` with those of the simulator; None if there are none."""
     seconds = settings.seconds or scenario.seconds
     pairs, unfit = [], []
     for number, seed in enumerate(all_seeds(settings)):
         sim, real = (find(Task(w, scenario, scheme, seed, seconds, settings.warmup)) for w in (SIM, world))
-        # A new model of the same name is another scheme. Rax in the kernel has an id, in the
-        # simulator none.
+        # A new model of the same name is another scheme. Rax has an id in the kernel only.
         if sim and real and sim.get("model") not in {None, real.get("model")}:
             real = None
         if number >= settings.runs and not (sim and real):
@@ -202,7 +203,7 @@ def _beside(
 
 
 def _nothing(world: str) -> WorldGap:
-    """Where no run of a world has finished."""
+    """Returns the entry of a world in which no run has finished."""
     return {
         "pairs": 0,
         "unfit": 0,
@@ -219,22 +220,22 @@ def _nothing(world: str) -> WorldGap:
 
 
 def _target(world: str, scenario: Scenario, scheme: str) -> dict[MetricName, float]:
-    """How near a world is to be, by metric in %; empty where nothing is aimed at."""
+    """Returns how near a world should be, by metric in %; empty without a target."""
     aims = {EMU: (TARGET_SCHEMES, TARGET), KERNEL: (TARGET_SCHEMES_IN_KERNEL, TARGET_IN_KERNEL)}
     schemes, limits = aims[world]
     return limits if scenario.name in TARGET_SCENARIOS and scheme in schemes else {}
 
 
 def _gaps(world: str, pairs: Sequence[tuple[Run, Run]], block: int) -> Gaps:
-    """Each metric from (simulator, `world`) pairs of runs."""
+    """Returns each metric's gap from (simulator, `world`) pairs of runs."""
     found = {name: _gap(world, [(sim[name], real[name]) for sim, real in pairs], block) for name in METRICS}
     return cast("Gaps", found)
 
 
 def _gap(world: str, values: Sequence[tuple[float | None, float | None]], block: int) -> Gap:
-    """A metric from (simulator, `world`) pairs.
+    """Returns a metric's gap from (simulator, `world`) pairs.
 
-    Where one of the two is missing the pair says nothing.
+    A pair in which a value is missing does not count.
     """
     both = [(s, r) for s, r in values if s is not None and r is not None]
     block = block_of_known(block, [s is not None and r is not None for s, r in values])

@@ -1,6 +1,6 @@
-"""docs/gap.md.
+"""Writes docs/gap.md.
 
-What is measured goes between its markers. What a person has written around them stays.
+Results go between its markers. Text that a person has written around them stays.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 PAGE = "gap.md"
 PICTURES = {EMU: "img/gap.svg", KERNEL: "img/gap-kernel.svg"}
-"""The page has two parts, each with a picture: of schemes that run in the emulator alone, and in
-the kernel too."""
+"""The pictures of the page's two parts: schemes that run in the emulator only, and schemes that
+also run in the kernel."""
 
 
 def publish(docs: Path, rows: Sequence[Row], command: str, notes: Sequence[str]) -> list[Path]:
@@ -62,14 +62,14 @@ def publish(docs: Path, rows: Sequence[Row], command: str, notes: Sequence[str])
 
 
 def about(rows: Sequence[Row], command: str, notes: Sequence[str]) -> str:
-    """What was measured, where, when and with which command."""
+    """Says what was measured, where, when and with which command."""
     return "\n".join([f"```sh\n{command}\n```\n", *circumstances(rows), *notes]) + "\n"
 
 
 def circumstances(rows: Sequence[Row]) -> list[str]:
-    """A line each on the runs, on unfit ones, and on where the guard took over.
+    """Returns a line each on the runs, on unfit ones, and on where the guard took over.
 
-    The first says how many runs there are, when, where and by which code they were made.
+    The first says how many runs there are, when, where and with which code they were made.
     """
     worlds = [row for row in rows if row["pairs"] + row["unfit"]] + _in_kernel(rows)
     days = sorted({at[:10] for r in worlds for at in (r["first"], r["last"]) if at})
@@ -88,18 +88,18 @@ def circumstances(rows: Sequence[Row]) -> list[str]:
 
 
 def _in_kernel(rows: Sequence[Row]) -> list[WorldGap]:
-    """What is known of runs in the kernel."""
+    """Returns what is known of runs in the kernel."""
     return [row["kernel"] for row in rows if row["kernel"]]
 
 
 def _count(rows: Sequence[Row]) -> str:
-    """How many runs there were in real time."""
+    """Says how many runs in real time there were."""
     emulated, kernel = (sum(r["pairs"] + r["unfit"] for r in found) for found in (rows, _in_kernel(rows)))
     return f"{emulated} emulated runs and {kernel} in the kernel" if kernel else f"{emulated} emulated runs"
 
 
 def guards(rows: Sequence[Row]) -> list[str]:
-    """Where the guard took over in the kernel, a sentence each without its end."""
+    """Says where the guard took over in the kernel, a sentence each without its full stop."""
     return [
         f"In the kernel, {row['scenario']}, "
         + guarded(row["scheme"], row["kernel"]["guard_trips"], row["kernel"]["pairs"])
@@ -109,7 +109,7 @@ def guards(rows: Sequence[Row]) -> list[str]:
 
 
 def targets(rows: Sequence[Row]) -> str:
-    """The target of the emulator and of the kernel, row by row, with how many were met."""
+    """Returns the target of the emulator and of the kernel, row by row, with how many were met."""
     parts = [
         _targets([(row, row) for row in rows], TARGET, EMU),
         _targets([(row, row["kernel"]) for row in rows if row["kernel"]], TARGET_IN_KERNEL, KERNEL),
@@ -140,7 +140,7 @@ def _targets(rows: Sequence[tuple[Row, WorldGap]], limits: Mapping[MetricName, f
 
 
 def tables(rows: Sequence[Row]) -> str:
-    """A table for each scenario."""
+    """Returns a table for each scenario."""
     parts = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         own = [row for row in rows if row["scenario"] == scenario]

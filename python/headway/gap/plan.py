@@ -1,4 +1,4 @@
-"""What is compared: scenarios, schemes, and which runs that takes."""
+"""Plans a comparison: scenarios, schemes, and the runs that it takes."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ SCENARIOS = (
 )
 """The seven networks of the interval paper's Table 1, and two operators' LTE."""
 OF_KERNEL = ("newreno", "cubic", "bbr")
-"""Without parameters these are the kernel's own in the emulator."""
+"""The schemes that are the kernel's own in the emulator, if they have no parameters."""
 UDP_HOSTED = ("copa", "vegas", "bbr3", "vivace", "sprout")
-"""Five kinds: by delay, by delay and window, by a model, by a learner's trials, by a forecast at
-the receiver."""
+"""Schemes of five kinds: by delay, by delay and window, by a model, by a learner's trials, by a
+forecast at the receiver."""
 LEARNED = ("owl",)
-"""What runs in the kernel itself too, where there is a headwayd."""
+"""The schemes that also run in the kernel, if headwayd is installed."""
 OVER_UDP = "udp-"
-"""In front of a scheme that the emulator is to host over UDP where it would take the kernel's."""
+"""The prefix of a scheme that the emulator runs over UDP instead of using the kernel's."""
 TRANSPORT = "linux"
-"""The transport's profile in both worlds: the kernel's flows have no other."""
+"""The transport's profile in both worlds, which is the only one of the kernel's flows."""
 RUN_BYTES = 3_000
-"""Memory that a planned run and its row of results take, estimated."""
+"""Estimated memory of a planned run and its row of results, bytes."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Settings:
     """What all runs of a comparison have in common."""
 
     runs: int = 10
-    """At least: pairs beyond it that have finished count too."""
+    """The smallest number of pairs; further finished pairs count too."""
     seconds: float | None = None
-    """None: each scenario's own."""
+    """Length of a run in s; None takes each scenario's own."""
     warmup: float = 0.0
     seed: int = 1
 
@@ -75,7 +75,7 @@ class Task:
 
     @property
     def transport(self) -> str:
-        """The same in both worlds."""
+        """The transport's profile, the same in both worlds."""
         return TRANSPORT
 
     @property
@@ -84,7 +84,7 @@ class Task:
 
     @property
     def key(self) -> RunKey:
-        """What makes a finished run the one that is asked for."""
+        """The values that identify a finished run."""
         return {
             "world": self.world,
             "scenario_hash": self.scenario.hash,
@@ -97,17 +97,20 @@ class Task:
 
 
 def spec_in(world: str, scheme: str) -> str:
-    """How a world calls a scheme: the simulator knows no hosts."""
+    """Returns the name of a scheme in a world.
+
+    The simulator does not distinguish the kernel's TCP from ours.
+    """
     return scheme.removeprefix(OVER_UDP) if world == SIM else scheme
 
 
 def hosted(scheme: str) -> str:
-    """Who sends in the emulator: the kernel's TCP, or our own transport over UDP."""
+    """Says which sender the emulator uses: the kernel's TCP, or our own transport over UDP."""
     return "kernel" if scheme in OF_KERNEL else "udp"
 
 
 def usual() -> list[str]:
-    """The schemes that are compared unless others are asked for."""
+    """Returns the schemes that are compared by default."""
     try:
         find_headwayd()
     except UsageError:
@@ -116,23 +119,27 @@ def usual() -> list[str]:
 
 
 def seeds(settings: Settings) -> list[int]:
-    """The seeds of the runs asked for. As many too where they vary nothing: real time does."""
+    """Returns the seeds of the runs asked for.
+
+    Runs whose seed varies nothing also get one each, because real time varies.
+    """
     return list(islice(all_seeds(settings), settings.runs))
 
 
 def all_seeds(settings: Settings) -> Iterator[int]:
-    """The seeds of all runs there could be.
+    """Yields the seeds of all possible runs.
 
-    The first is the settings' own, and others are drawn from it. The same in both worlds; and
-    however many are asked for, they are the first of these.
+    The first is the settings' own, and others are drawn from it. They are the same in both worlds,
+    and do not depend on the number of runs.
     """
     return seeds_from(settings.seed)
 
 
 def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> list[Task]:
-    """All runs in a world.
+    """Returns all runs in a world.
 
-    The first of every scenario and scheme come first, then the second, so that few runs show most.
+    The first run of every scenario and scheme comes first, then the second, so that an interrupted
+    comparison covers everything.
     """
     found: dict[tuple[Any, ...], Task] = {}
     for seed in seeds(settings):
@@ -140,15 +147,15 @@ def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], set
             length = settings.seconds or scenario.seconds
             for scheme in schemes:
                 task = Task(world, scenario, scheme, seed, length, settings.warmup)
-                # In the simulator udp-cubic and cubic are one.
+                # In the simulator udp-cubic and cubic are the same.
                 found.setdefault(tuple(task.key.values()), task)
     return list(found.values())
 
 
 def check(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> None:
-    """Raises UsageError where a world cannot run every scheme on every scenario.
+    """Raises UsageError if a world cannot run every scheme on every scenario.
 
-    It does so too where memory is too small for it.
+    It also does so if there is too little memory.
     """
     batch = Batch(
         scenarios,

@@ -1,4 +1,4 @@
-"""A comparison of worlds from beginning to end: what is asked for, its runs, and its rows."""
+"""Carries out a comparison of worlds: the request, its runs, and its rows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from headway.gap.plan import (
 )
 from headway.runs.collect import collect
 from headway.runs.store import Store
+from headway.runs.switches import without_switches
 from headway.runs.task import kernel_schemes
-from headway.runs.told import untold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,25 +38,26 @@ if TYPE_CHECKING:
 
     Tell = Callable[[int, float], None]
     Running = Callable[[str, Sequence[Task]], AbstractContextManager[Tell]]
-    """While the runs of a world run; what it gives is told how many have finished, and seconds."""
+    """Makes a context for the runs of a world. It gives a function that takes the number of
+    finished runs, and seconds."""
 
 RESULT, PICTURE = "gap.json", "gap.svg"
 
 
 @dataclass(frozen=True)
 class GapRequest:
-    """A comparison that can run: its schemes and scenarios exist."""
+    """A comparison that can run, because its schemes and scenarios exist."""
 
     scenarios: list[Scenario]
     schemes: list[str]
     in_kernel: list[str]
-    """Those of the schemes that run in the kernel too."""
+    """The schemes that also run in the kernel."""
     settings: Settings
     notes: list[str]
-    """What is left out, and which traces are doubtful, a line each."""
+    """Schemes and scenarios that are left out, and doubtful traces, a line each."""
 
     def store(self, folder: Path) -> Store:
-        """The runs that have finished in the folder; nobody else has it until it is closed."""
+        """Opens the finished runs in the folder, and locks the folder until they are closed."""
         return Store(folder, [RESULT, PICTURE])
 
 
@@ -65,15 +66,16 @@ def ask(
     scenarios: Sequence[str] | None,
     settings: Settings,
 ) -> GapRequest:
-    """What a comparison of worlds is made of.
+    """Checks a comparison of worlds.
 
     Args:
-        schemes: Specs; None takes the usual ones.
-        scenarios: Names or TOML files; None takes the usual ones whose traces are here.
+        schemes: Specs; None takes the default ones.
+        scenarios: Names or TOML files; None takes the default ones whose traces are here.
         settings: What all runs have in common.
 
     Raises:
-        UsageError: A scheme or a scenario is unknown, two schemes are one, or memory is too small.
+        UsageError: A scheme or a scenario is unknown, two schemes are the same, or memory is too
+            small.
     """
     for option, given in (("--schemes", schemes), ("--scenario", scenarios)):
         if given is not None and not given:
@@ -83,12 +85,12 @@ def ask(
     loaded, notes = _scenarios(scenarios)
     check(SIM, loaded, names, settings)
     in_kernel, why_not = _in_kernel(names)
-    notes += warnings_of(loaded) + untold(loaded, names, EMU) + why_not
+    notes += warnings_of(loaded) + without_switches(loaded, names, EMU) + why_not
     return GapRequest(loaded, names, in_kernel, settings, notes)
 
 
 def missing_runs(asked: GapRequest, store: Store, *, again: bool = False) -> dict[str, list[Task]]:
-    """The runs of each world that have not finished; with `again` the unfit ones too.
+    """Returns the runs of each world that have not finished; with `again` the unfit ones too.
 
     Raises:
         UsageError: This machine cannot run some of them.
@@ -113,7 +115,9 @@ def run(
     store: Store,
     running: Running,
 ) -> list[str]:
-    """Runs them, world after world, and keeps each in the store. A line for each that failed.
+    """Runs the missing runs, world after world, and keeps each in the store.
+
+    Returns a line for each that failed.
 
     Args:
         missing: The runs of each world.
@@ -131,7 +135,10 @@ def run(
 
 
 def result(asked: GapRequest, store: Store) -> list[Row]:
-    """The rows of the comparison, as gap.json has them. Raises RunError if no pair has finished."""
+    """Returns the rows of the comparison, as gap.json has them.
+
+    Raises RunError if no pair has finished.
+    """
     rows = compare(asked.scenarios, asked.schemes, asked.settings, store.find)
     if not rows:
         raise RunError("no pair of runs has finished")
@@ -152,14 +159,14 @@ def draw(rows: Sequence[Row], folder: Path) -> None:
 
 
 def unfit_and_missed(rows: Sequence[Row]) -> tuple[int, int]:
-    """How many runs were unfit, and how many rows miss the target, in the kernel too."""
+    """Returns how many runs were unfit, and how many rows miss the target, in the kernel too."""
     found = [*rows, *(row["kernel"] for row in rows if row["kernel"])]
     missed = [row for row in found if row["target"] and MISSED in row["target"].values()]
     return sum(row["unfit"] for row in found), len(missed)
 
 
 def warnings_of(scenarios: Sequence[Scenario]) -> list[str]:
-    """What is doubtful about traces: not the published one, a shared name, or a mistake."""
+    """Returns warnings about traces: a changed trace, a shared name, or a probable mistake."""
     from headway.traces import changed, digests, doubtful
 
     traces = dict.fromkeys(trace for one in scenarios for trace in one.traces)
@@ -168,7 +175,7 @@ def warnings_of(scenarios: Sequence[Scenario]) -> list[str]:
 
 
 def _distinct(schemes: Sequence[str]) -> None:
-    """Raises UsageError where two specs are the same scheme in both worlds."""
+    """Raises UsageError if two specs are the same scheme in both worlds."""
     seen: dict[tuple[str, str], str] = {}
     for spec in schemes:
         meaning = canonical_scheme(spec_in(SIM, spec), SIM), hosted(spec)
@@ -179,7 +186,7 @@ def _distinct(schemes: Sequence[str]) -> None:
 
 
 def _in_kernel(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The schemes that run in the kernel too, and why those do not that could."""
+    """Returns the schemes that also run in the kernel, and why others do not."""
     learned = kernel_schemes(names)
     if learned:
         try:
@@ -190,7 +197,7 @@ def _in_kernel(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _scenarios(given: Sequence[str] | None) -> tuple[list[Scenario], list[str]]:
-    """Those asked for; else the usual ones with traces here, and a line for each other one."""
+    """Returns the requested scenarios, or the usual ones with traces and lines about others."""
     if given is not None:
         return load_scenarios(given), []
     found, notes = [], []

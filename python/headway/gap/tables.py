@@ -30,10 +30,10 @@ class Column(NamedTuple):
     """sim, difference or percent."""
     scale: float = 1.0
     world: str = EMU
-    """Whose gap it is: of the emulator, or of the kernel."""
+    """The world whose gap it is: emulator or kernel."""
 
     def cell(self, row: Row) -> str:
-        """What stands in a row."""
+        """Returns the text of a row's cell."""
         source: WorldGap | None = row["kernel"] if self.world == KERNEL else row
         if source is None:
             return NOTHING
@@ -56,23 +56,26 @@ COLUMNS = (
     Column("loss", "loss", "points", "difference", 100),
     Column("utilisation", "utilisation", "points", "difference", 100),
 )
-"""In the order of what matters: a narrow terminal shows the first ones."""
+"""The columns, the most important first: a narrow terminal shows the first ones."""
 
 
 def columns_for(rows: Sequence[Row]) -> list[Column]:
-    """Those of a table of these rows: the kernel's where any of them has been there."""
+    """Returns the columns of a table of these rows.
+
+    The kernel's are included if any row has runs there.
+    """
     return [column for column in COLUMNS if column.world == EMU or any(row["kernel"] for row in rows)]
 
 
 def pairs(row: WorldGap | None) -> str:
-    """From how many pairs a row is, and how many runs in real time were left out."""
+    """Returns the number of pairs of a row, and how many runs in real time were left out."""
     if row is None:
         return NOTHING
     return f"{row['pairs']}, {row['unfit']} unfit" if row["unfit"] else str(row["pairs"])
 
 
 def target(row: WorldGap | None) -> str:
-    """What became of the target, where there is one."""
+    """Returns the verdict on the target, if there is one."""
     if not row or not row["target"] or not row["pairs"]:
         return NOTHING
     verdicts = row["target"]
@@ -85,7 +88,7 @@ SHORT: dict[MetricName, str] = {"throughput_mbps": "throughput", "delay_p95_ms":
 
 
 def plain(metric: Metric, scale: float = 1.0) -> str:
-    """A mean with its interval: 11.2 \u00b1 0.3."""
+    """Returns a mean with its interval: 11.2 ± 0.3."""
     if metric["mean"] is None:
         return NOTHING
     mean = metric["mean"] * scale
@@ -96,7 +99,7 @@ def plain(metric: Metric, scale: float = 1.0) -> str:
 
 
 def signed(metric: Metric, scale: float = 1.0) -> str:
-    """A difference with the ends of its interval: +1.2 (+0.8 to +1.5)."""
+    """Returns a difference with the ends of its interval: +1.2 (+0.8 to +1.5)."""
     if metric["mean"] is None:
         return NOTHING
     mean = metric["mean"] * scale

@@ -1,4 +1,4 @@
 """The measurement agent (docs/netwatch.md).
 
-What switches count becomes Owl's PNC, PNA and known share of paths.
+It makes Owl's PNC, PNA and known share of paths from switches' counters.
 """

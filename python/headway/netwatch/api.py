@@ -29,18 +29,19 @@ if TYPE_CHECKING:
     from headway.netwatch.watch import Watch
 
 PATIENCE_S = 5.0
-"""For an answer, until its client has taken it; streams have limits of their own."""
+"""Time limit in s for an answer, until its client has taken it. Streams have limits of their
+own."""
 STREAM = "/v1/stream"
 
 
 class Problem(BaseModel):
-    """Why there is no answer."""
+    """The answer to a request that failed."""
 
     detail: str
 
 
 class Json(Response):
-    """Is JSON already."""
+    """An answer that is JSON text already."""
 
     media_type = "application/json"
 
@@ -48,7 +49,7 @@ class Json(Response):
 REFUSALS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": text}
     for status, text in (
-        (401, "No token, or one that is not known"),
+        (401, "No token, or an unknown one"),
         (413, "A request has no body here"),
         (421, "Without tokens the name asked for must be one of loopback"),
         (429, "Too many requests of this client; Retry-After says when"),
@@ -60,23 +61,26 @@ Name = Annotated[str, fastapi.Path(pattern=f"^{NAME.pattern}$", max_length=64)]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a client may take, and who may come."""
+    """The limits of a client, and the tokens of those that may connect."""
 
     requests_a_second: float = 50.0
     burst: float = 100.0
     tokens: Tokens | None = None
-    """None: anyone on this machine."""
+    """The accepted tokens; None accepts every client on this machine."""
 
 
 def make_app(watch: Watch, broadcast: Broadcast, limits: Limits) -> ASGIApp:
-    """The application, guarded. It starts nothing: its owner publishes to `broadcast`."""
+    """Makes the application behind its guard.
+
+    It starts nothing: its owner publishes to `broadcast`.
+    """
     responses: Counter[int] = Counter()
     app = FastAPI(
         title="headway netwatch",
         version=__version__,
         description="PNC, PNA and known share of paths (Sacco et al., INFOCOM 2021, section IV) from what switches"
         " count. docs/netwatch.md of Headway describes it.",
-        # They fetch scripts from elsewhere.
+        # FastAPI's pages of documentation fetch scripts from elsewhere.
         docs_url=None,
         redoc_url=None,
         responses=REFUSALS,
@@ -98,27 +102,27 @@ def make_app(watch: Watch, broadcast: Broadcast, limits: Limits) -> ASGIApp:
 def _add_routes(app: FastAPI, watch: Watch, broadcast: Broadcast, metrics: Metrics) -> None:
     @app.get("/v1/health", response_model=Health)
     async def health() -> Json:
-        """Does it run, and does all of it? It answers 200 when degraded, too."""
+        """Reports whether everything runs. It answers 200 when degraded, too."""
         return Json(json.dumps(asdict(watch.health())))
 
     @app.get("/v1/switches", response_model=list[SwitchState])
     async def switches() -> Json:
-        """All switches: state, age, what was counted."""
+        """Returns all switches: state, age, counters."""
         return Json(json.dumps([asdict(switch) for switch in watch.switches()]))
 
     @app.get("/v1/links", response_model=list[LinkState])
     async def links() -> Json:
-        """All links, each direction, with the free share of their capacity."""
+        """Returns all links, each direction, with the free share of their capacity."""
         return Json(json.dumps([asdict(link) for link in watch.links()]))
 
     @app.get("/v1/paths", response_model=Snapshot)
     async def paths() -> Json:
-        """All paths, as of the last snapshot; ages are as of now."""
+        """Returns all paths, as of the last snapshot; ages are as of now."""
         return Json(broadcast.snapshot() or json.dumps(asdict(watch.paths())))
 
     @app.get("/v1/paths/{name}", response_model=PathState, responses={404: {"model": Problem}})
     async def path(name: Name) -> Json:
-        """One path, as of the last snapshot; its age is as of now."""
+        """Returns one path, as of the last snapshot; its age is as of now."""
         if name not in watch.topology.paths:
             raise HTTPException(404, "no such path; /v1/paths has all")
         if known := broadcast.path(name):
@@ -138,7 +142,7 @@ def _add_routes(app: FastAPI, watch: Watch, broadcast: Broadcast, metrics: Metri
         },
     )
     async def stream(request: Request) -> Response:
-        """Every snapshot from now on, the last one first. A slow client skips some."""
+        """Sends every snapshot from now on, the last one first. A slow client misses some."""
         client = client_of(request.client.host if request.client else None)
         if not broadcast.has_room(client):
             raise HTTPException(429, "too many streams", headers={"Retry-After": "10"})
@@ -150,20 +154,20 @@ def _add_routes(app: FastAPI, watch: Watch, broadcast: Broadcast, metrics: Metri
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     )
     async def prometheus() -> Response:
-        """The same for Prometheus."""
+        """Returns the metrics for Prometheus."""
         return Response(metrics.text(), media_type="text/plain; version=1.0.0; charset=utf-8")
 
 
 class Guard:
-    """Rate, host, token, size, time: in this order, before the application sees a request."""
+    """Checks rate, host, token, size and time of a request, in this order."""
 
     def __init__(self, app: ASGIApp, limits: Limits, responses: Counter[int]) -> None:
-        """Counts answers by status in `responses`."""
+        """Wraps an application. It counts answers by status in `responses`."""
         self._app, self._tokens, self._responses = app, limits.tokens, responses
         self._rates = Rates(limits.requests_a_second, limits.burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
+        """Handles a request (ASGI)."""
         if scope["type"] != "http":
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
@@ -193,13 +197,14 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         client = client_of(scope["client"][0] if scope.get("client") else None)
-        # Who asks much for the rest must not keep those out whose stream is to be opened again.
+        # A client with many other requests must still be able to reopen its stream.
         which = f"{client} {STREAM}" if scope["path"] == STREAM else client
         if wait_s := self._rates.wait_s(which):
             return _refused(429, "too many requests", {"Retry-After": str(int(wait_s) + 1)})
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         if self._tokens is None:
-            # Else a page from anywhere, whose name leads here, could read it in a browser.
+            # Otherwise a web page from anywhere, whose host name resolves to this address, could
+            # read the answer in a browser.
             if not is_loopback(_host(headers.get(b"host", ""))):
                 return _refused(421, "this name is not one of loopback")
         else:

@@ -30,25 +30,25 @@ T = TypeVar("T")
 WHERE = "http://127.0.0.1:8633"
 PATIENCE_S = 5.0
 SILENCE_S = 20.0
-"""A stream on which nothing comes for this time, no comment either, is opened again."""
+"""A stream that brings nothing for this time in s, not even a comment, is opened again."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 5.0
-"""Before a connection that was lost is tried again."""
+"""Waits in s before a lost connection is tried again."""
 LARGEST = 64 << 20
-"""Bytes of an answer or an event."""
+"""The most bytes of an answer or an event."""
 
 
 class Client:
-    """One netwatch. Of several threads each needs its own."""
+    """A client of one netwatch. Each thread needs its own."""
 
     def __init__(
         self, url: str = WHERE, *, token: str | None = None, ca: Path | None = None, patience_s: float = PATIENCE_S
     ) -> None:
-        """`ca` has the certificates to trust, else the system's do. Raises UsageError.
+        """Prepares a client of the netwatch at `url`.
 
-        A token goes to loopback or by TLS, nowhere else. Blanks and ends of lines around it do not
-        count.
+        Raises UsageError. `ca` has the certificates to trust; by default the system's. A token is
+        sent to loopback or by TLS only. Blanks and line ends around it are removed.
         """
-        elsewhere = UsageError(f"'{url}': not where a netwatch is; write {WHERE}")
+        elsewhere = UsageError(f"'{url}': not the address of a netwatch; write {WHERE}")
         try:
             parts = urlsplit(url)
             self._host, self._port = parts.hostname or "", parts.port
@@ -59,9 +59,9 @@ class Client:
             raise elsewhere
         token = (token or "").strip()
         if not re.fullmatch("[!-~]*", token):
-            raise UsageError("this is no token: a token is of visible ASCII characters, without blanks")
+            raise UsageError("not a token: a token has visible ASCII characters, without blanks")
         if token and parts.scheme == "http" and not is_loopback(self._host):
-            raise UsageError(f"'{url}': a token would be sent for all to read; write https://")
+            raise UsageError(f"'{url}': the token would be sent unencrypted; write https://")
         self.url = url.rstrip("/")
         self._patience_s = patience_s
         self._closed = threading.Event()
@@ -75,31 +75,31 @@ class Client:
                 raise UsageError(f"{ca}: {error.strerror or error}; give the certificates to trust") from None
 
     def paths(self) -> Snapshot:
-        """All paths. Raises RunError."""
+        """Returns all paths. Raises RunError."""
         return self._get("/v1/paths", _snapshot)
 
     def path(self, name: str) -> PathState:
-        """One path. Raises RunError, also if there is none of that name."""
+        """Returns one path. Raises RunError, also if there is none of that name."""
         return self._get(f"/v1/paths/{quote(name, safe='')}", _path)
 
     def switches(self) -> list[SwitchState]:
-        """All switches. Raises RunError."""
+        """Returns all switches. Raises RunError."""
         return self._get("/v1/switches", lambda said: [_made(SwitchState, one) for one in said])
 
     def links(self) -> list[LinkState]:
-        """All links. Raises RunError."""
+        """Returns all links. Raises RunError."""
         return self._get("/v1/links", lambda said: [_made(LinkState, one) for one in said])
 
     def health(self) -> Health:
-        """How it is. Raises RunError."""
+        """Returns the state of the netwatch. Raises RunError."""
         return self._get("/v1/health", _health)
 
     def stream(self) -> Iterator[Snapshot]:
-        """Every snapshot from now on, until `close`: a lost connection is opened again.
+        """Yields every snapshot from now on, until `close`.
 
-        A slow client gets newer ones: `seq` has a gap then. Ages are of when a snapshot was sent;
-        while none comes they grow, by your own clock. Raises RunError only if it is refused: a
-        token that is not known, or something else at that address.
+        A lost connection is opened again. A slow client gets newer ones: `seq` has a gap then. Ages
+        are those at the time of sending; add the time since then by your own clock. Raises RunError
+        only if it is refused: the token is unknown, or the address belongs to another program.
         """
         wait_s = FIRST_WAIT_S
         while not self._closed.is_set():
@@ -108,13 +108,13 @@ class Client:
                     wait_s = FIRST_WAIT_S
                     yield snapshot
             except (OSError, http.client.HTTPException, ValueError):
-                # It is opened again.
+                # The connection is opened again.
                 pass
             self._closed.wait(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     def close(self) -> None:
-        """Ends a stream, whichever thread it is read by."""
+        """Ends a stream from any thread."""
         self._closed.set()
         if (streaming := self._streaming) is not None:
             with suppress(OSError):
@@ -160,8 +160,8 @@ class Client:
         try:
             return make(said)
         except (AttributeError, KeyError, TypeError):
-            what = "it is no netwatch, or one of another version"
-            raise RunError(f"{self.url} answers something else: {what}; start one: headway netwatch run") from None
+            what = "it is not a netwatch, or one of another version"
+            raise RunError(f"{self.url}: {what}; start one: headway netwatch run") from None
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._tls is None:
@@ -172,7 +172,7 @@ class Client:
         try:
             why = json.loads(body)["detail"]
         except (ValueError, KeyError, TypeError):
-            why = "it is no netwatch"
+            why = "it is not a netwatch"
         return f"{self.url} answers {status}: {why}"
 
 
@@ -189,6 +189,6 @@ def _path(said: dict[str, Any]) -> PathState:
 
 
 def _made(kind: type[T], said: dict[str, Any]) -> T:
-    # A newer one may say more.
+    # A newer netwatch may send more keys.
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in said.items() if name in names})

@@ -1,6 +1,6 @@
-"""What of a switch's counters can be believed.
+"""Decides which counters of a switch are valid.
 
-Wraps are counted on, resets start again, and lies are kept out.
+It continues across wraps, starts again after resets, and rejects impossible values.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ if TYPE_CHECKING:
     from headway.netwatch.source import PortReading, Reading
 
 PROBATION = 3
-"""This many intervals in a row must be right before a switch that lied is believed again."""
+"""A switch with impossible values needs this many valid intervals in a row before it is trusted
+again."""
 FASTEST_BPS = 100_000_000_000
-"""Of a port that the topology has no link at."""
+"""Line rate in bit/s of a port without a link in the topology."""
 SMALLEST_PACKET = 14
-"""Bytes: an Ethernet header, and nothing in it."""
+"""Bytes of the smallest packet: an Ethernet header, and nothing in it."""
 BURST_BYTES = 1 << 18
-"""What may be counted a moment too late, or too early."""
+"""Bytes that may be counted a moment too late, or too early."""
 UNSUPPORTED = (1 << 64) - 1
-"""OpenFlow 1.3, A.3.5: so a switch says that it does not count."""
+"""The value of a counter that a switch does not support (OpenFlow 1.3, A.3.5)."""
 DRIFT = 0.05
-"""A clock that gains or loses more is wrong ..."""
+"""A clock that gains or loses more than this share is wrong ..."""
 SLACK_S = 0.1
-"""... but may be off by this much, once."""
+"""... but it may be off by this much, once."""
 ANCHOR_S = 60.0
-"""Drift is looked for over this time: short intervals do not show it."""
+"""Drift is measured over this time, because short intervals do not show it."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A port between two readings: what `network_view` takes, but for the capacity."""
+    """A port between two readings: the arguments of `network_view`, except the capacity."""
 
     before: Counters
     after: Counters
@@ -44,7 +45,7 @@ class Interval:
 
 
 class _ImplausibleError(Exception):
-    """A switch's counters cannot be right; the message says why."""
+    """A switch's counters are impossible; the message says why."""
 
 
 class _ResetError(Exception):
@@ -55,9 +56,10 @@ class Ledger:
     """The readings of one switch."""
 
     def __init__(self, line_rates: Mapping[str, int], longest_s: float) -> None:
-        """`line_rates` in bit/s by port: what counters say beyond is a lie.
+        """Prepares a ledger.
 
-        An interval is at most `longest_s`.
+        `line_rates` are in bit/s by port; counters that exceed them are impossible. An interval is
+        at most `longest_s`.
         """
         self._line_rates, self._longest_s = line_rates, longest_s
         self._last: Reading | None = None
@@ -66,25 +68,25 @@ class Ledger:
         self._lie = ""
         self._intervals: dict[str, Interval] = {}
         self.counted: Counter[str] = Counter()
-        """Readings, and what was wrong with some."""
+        """Counts of readings, and of what was wrong with some."""
 
     @property
     def taken_s(self) -> float | None:
-        """When the newest reading that counts was taken."""
+        """When the newest valid reading was taken."""
         return self._last.taken_s if self._last else None
 
     @property
     def intervals(self) -> Mapping[str, Interval]:
-        """Of each port; empty while nothing can be said of the switch."""
+        """The intervals of each port; empty if the switch has no valid interval."""
         return self._intervals
 
     @property
     def quarantine(self) -> str:
-        """Why it is not believed at present; empty if it is."""
+        """Why the switch is not trusted at present; empty if it is."""
         return self._lie if self._probation else ""
 
     def enter(self, reading: Reading) -> None:
-        """Takes a reading in, whatever it says."""
+        """Takes a reading, valid or not."""
         self.counted["readings"] += 1
         last = self._last
         if last is None:
@@ -102,7 +104,7 @@ class Ledger:
             self._begin(reading)
             return
         if any(port.counters.at_ns == last.ports[name].counters.at_ns for name, port in reading.ports.items()):
-            # Nobody knows over how long they counted. The older reading stays, and ages.
+            # The time between the readings is unknown. The older reading stays, and ages.
             self.counted["clock stands still"] += 1
             return
         try:
@@ -123,7 +125,7 @@ class Ledger:
         self._intervals = {}
         if not self._probation:
             self._intervals = {
-                # What was counted before does not matter, and may be too much for 64 bits by now.
+                # Earlier counts do not matter, and may be too large for 64 bits by now.
                 name: Interval(
                     Counters(0, 0, 0, 0, last.ports[name].counters.at_ns),
                     after,
@@ -140,7 +142,7 @@ class Ledger:
         self._intervals = {}
 
     def _grown(self, name: str, last: Reading, reading: Reading) -> Counters:
-        """What the port has counted since the last reading."""
+        """Returns what the port has counted since the last reading."""
         before, after = last.ports[name], reading.ports[name]
         if after.life != before.life or after.counters.at_ns < before.counters.at_ns:
             raise _ResetError
@@ -190,10 +192,10 @@ class Ledger:
 
 
 def _wrapped(old: int, new: int, limit: int) -> int | None:
-    """How far a counter of 32 or 64 bits has come, if it can only have wrapped."""
+    """Returns how far a counter of 32 or 64 bits has grown, if it can only have wrapped."""
     for bits in (32, 64):
         grown = new + (1 << bits) - old
-        # With a limit above half its range a reset could look like it.
+        # With a limit above half its range, a reset could look like a wrap.
         if old < 1 << bits and grown <= limit < 1 << (bits - 1):
             return grown
     return None

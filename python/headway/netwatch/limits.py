@@ -1,4 +1,4 @@
-"""What one client may take: requests a second, connections; and what a request may be."""
+"""Limits of one client: requests a second, connections, and the size of a request."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_CLIENTS = 4096
-"""Of whom is remembered what they have left; the one that was quiet longest is forgotten first."""
+"""Clients whose remaining requests are remembered. The one that was quiet longest is forgotten
+first."""
 
 
 def client_of(host: str | None) -> str:
-    """Who counts as one: an IPv4 address, or the 64 bits of IPv6 that a network has."""
+    """Returns the key of a client: an IPv4 address, or the first 64 bits of an IPv6 address."""
     try:
         address = ipaddress.ip_address(host or "")
     except ValueError:
@@ -31,12 +32,12 @@ class Rates:
     """A token bucket for each client."""
 
     def __init__(self, a_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """`burst` requests at once, then `a_second`; 0 is no limit."""
+        """Allows `burst` requests at once, then `a_second`; 0 is no limit."""
         self._a_second, self._burst, self._clock = a_second, burst, clock
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait_s(self, client: str) -> float:
-        """0 if the client may ask now; else how long it has to wait."""
+        """Returns 0 if the client may send a request now, else how long it has to wait in s."""
         if not self._a_second:
             return 0.0
         now = self._clock()

@@ -1,4 +1,4 @@
-"""Prometheus' text of what is known and what was counted."""
+"""Prometheus' text of netwatch's state and counts."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 
 class Metrics(Collector):
-    """Asks when it is asked."""
+    """Collects the metrics at each request."""
 
     def __init__(self, watch: Watch, broadcast: Broadcast, responses: Counter[int]) -> None:
-        """`responses` are counted by status."""
+        """Takes the sources of the metrics; `responses` are counted by status."""
         self._watch, self._broadcast, self._responses = watch, broadcast, responses
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
     def text(self) -> bytes:
-        """The exposition format."""
+        """Returns the text in the exposition format."""
         return generate_latest(self._registry)
 
     def describe(self) -> Iterator[Metric]:
-        """Nothing yet: there may be no path."""
+        """Returns nothing, because there may be no path yet."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics."""
+        """Yields all metrics."""
         yield from self._of_paths()
         yield from self._of_switches()
         responses = CounterMetricFamily("headway_netwatch_responses", "Answers of the API.", labels=["status"])
@@ -48,7 +48,7 @@ class Metrics(Collector):
         yield subscribers
         snapshots = CounterMetricFamily(
             "headway_netwatch_snapshots",
-            "Published; skipped by and for slow subscribers; subscribers dropped and refused.",
+            "Snapshots published; skipped by and for slow subscribers; subscribers dropped and refused.",
             labels=["what"],
         )
         for what, count in sorted(self._broadcast.counted.items()):
@@ -64,8 +64,10 @@ class Metrics(Collector):
             "headway_path_pnc", "Partial network congestion, packets a second.", labels=["path"]
         )
         pna = GaugeMetricFamily("headway_path_pna", "Partial network availability, 0 to 1.", labels=["path"])
-        known = GaugeMetricFamily("headway_path_known_ratio", "Share of its switches in use.", labels=["path"])
-        age = GaugeMetricFamily("headway_path_age_seconds", "Of the oldest counter used.", labels=["path"])
+        known = GaugeMetricFamily(
+            "headway_path_known_ratio", "Share of the path's switches in use.", labels=["path"]
+        )
+        age = GaugeMetricFamily("headway_path_age_seconds", "Age of the oldest counter used.", labels=["path"])
         for path in self._watch.paths().paths:
             known.add_metric([path.name], path.known)
             age.add_metric([path.name], path.age_s)
@@ -75,8 +77,12 @@ class Metrics(Collector):
         yield from (pnc, pna, known, age)
 
     def _of_switches(self) -> Iterator[Metric]:
-        age = GaugeMetricFamily("headway_switch_age_seconds", "Of its newest reading.", labels=["switch"])
-        trusted = GaugeMetricFamily("headway_switch_trusted", "1 where its counters are used.", labels=["switch"])
+        age = GaugeMetricFamily(
+            "headway_switch_age_seconds", "Age of the switch's newest reading.", labels=["switch"]
+        )
+        trusted = GaugeMetricFamily(
+            "headway_switch_trusted", "1 if the switch's counters are used.", labels=["switch"]
+        )
         counted = CounterMetricFamily(
             "headway_switch_events", "Readings, and what was wrong with some.", labels=["switch", "what"]
         )

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 RTM_NEWLINK, RTM_GETLINK = 16, 18
 REQUEST = 0x1
-"""NLM_F_REQUEST."""
+"""The flag NLM_F_REQUEST."""
 NLMSG_ERROR = 2
 IFLA_IFNAME, IFLA_STATS64 = 3, 23
 CLONE_NEWNET = 0x40000000
 NAMED = "/run/netns"
-"""Where `ip netns` keeps its own."""
+"""The folder in which `ip netns` keeps namespaces."""
 PATIENCE_S = 1
 LARGEST = 1 << 16
 
@@ -40,20 +40,26 @@ HEADER = struct.Struct("=IHHII")
 IFINFOMSG = struct.Struct("=BxHiII")
 ATTRIBUTE = struct.Struct("=HH")
 STATS64 = struct.Struct("=4Q")
-"""The first of struct rtnl_link_stats64: packets in and out, bytes in and out."""
+"""The first fields of struct rtnl_link_stats64: packets in and out, bytes in and out."""
 
 
 class Interfaces:
     """A socket that asks for interfaces' counters."""
 
     def __init__(self, namespace: str | None = None) -> None:
-        """`namespace` is a name of `ip netns` or a path; None is our own. Raises RunError."""
+        """Opens the socket.
+
+        `namespace` is a name of `ip netns` or a path; None is our own. Raises RunError.
+        """
         self._socket = _in_namespace(namespace)
         self._socket.settimeout(PATIENCE_S)
         self._sequence = 0
 
     def read(self, name: str) -> PortReading:
-        """An interface's counters. Raises RunError if there is none of that name, and OSError."""
+        """Returns an interface's counters.
+
+        Raises RunError if there is none of that name, and OSError.
+        """
         self._sequence += 1
         wanted = name.encode() + b"\0"
         attribute = ATTRIBUTE.pack(ATTRIBUTE.size + len(wanted), IFLA_IFNAME) + wanted
@@ -62,7 +68,7 @@ class Interfaces:
         while True:
             data = self._socket.recv(LARGEST)
             for kind, sequence, message in _messages(data):
-                # What was asked for before, and came too late.
+                # An answer to an earlier request came too late.
                 if sequence != self._sequence:
                     continue
                 if kind == NLMSG_ERROR:
@@ -84,7 +90,7 @@ def _reading(name: str, message: bytes) -> PortReading:
             rx_packets, tx_packets, rx_bytes, tx_bytes = STATS64.unpack_from(value)
             counters = Counters(rx_packets, rx_bytes, tx_packets, tx_bytes, time.monotonic_ns())
             return PortReading(counters, life=index)
-    raise RunError(f"interface {name}: the kernel tells no statistics of it")
+    raise RunError(f"interface {name}: the kernel has no statistics for it")
 
 
 def _messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
@@ -124,7 +130,7 @@ def _in_namespace(namespace: str | None) -> socket.socket:
         except OSError as error:
             made.append(error)
 
-    # A thread has a namespace of its own to be in, and takes it along when it ends.
+    # A thread can enter a namespace alone, and leaves it by ending.
     thread = threading.Thread(target=make, name="namespace", daemon=True)
     thread.start()
     thread.join()
@@ -143,18 +149,18 @@ class NetlinkSource:
     """A host that routes, read once a period."""
 
     def __init__(self, switch: Switch, period_s: float) -> None:
-        """`switch` has interfaces."""
+        """Takes `switch`, which has interfaces."""
         self._switch, self._period_s = switch, period_s
 
     @property
     def name(self) -> str:
-        """As health shows it."""
+        """The name in health reports."""
         return f"netlink {self._switch.name}"
 
     async def run(self, sink: Sink) -> None:
         """Reads until cancelled.
 
-        Raises RunError and OSError: an interface or the namespace is gone.
+        Raises RunError and OSError if an interface or the namespace is gone.
         """
         interfaces = await asyncio.to_thread(Interfaces, self._switch.namespace)
         try:

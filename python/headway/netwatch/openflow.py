@@ -1,7 +1,7 @@
 """OpenFlow 1.3 port statistics as a source.
 
-os-ken runs in a process of its own, which writes lines of JSON. In a process, because os-ken's
-threads cannot be ended, its settings are global, and whatever a switch sends is decoded there.
+os-ken runs in a process of its own, which writes lines of JSON. A process is needed because
+os-ken's threads cannot be ended, its settings are global, and it decodes whatever a switch sends.
 """
 
 from __future__ import annotations
@@ -23,22 +23,21 @@ if TYPE_CHECKING:
     from headway.netwatch.topology import OpenFlow, Topology
 
 LARGEST_LINE = 1 << 20
-"""Bytes: a switch of 4,096 ports takes a third of it."""
+"""The most bytes of a line: a switch of 4,096 ports takes a third of it."""
 ENDS_WITHIN_S = 2.0
 SILENT_S = 30.0
-"""os-ken says once a period that it is alive.
-
-It is ended when it has not said so for this long and for five periods.
-"""
+"""os-ken reports once a period that it is alive. It is ended after silence for this long and for
+five periods."""
 
 
 class OpenFlowSource:
     """All OpenFlow switches of a topology that are known."""
 
     def __init__(self, topology: Topology) -> None:
-        """Raises UsageError where switches would come beyond loopback without TLS.
+        """Prepares the source.
 
-        It does so too if the port is taken.
+        Raises UsageError if switches would connect from beyond loopback without TLS, or if the port
+        is taken.
         """
         self._settings, self._period_s = topology.openflow, topology.period_s
         self._names = {
@@ -51,16 +50,16 @@ class OpenFlowSource:
 
     @property
     def name(self) -> str:
-        """As health shows it."""
+        """The name in health reports."""
         return f"openflow {self._settings.listen}"
 
     @property
     def pid(self) -> int | None:
-        """Of the process that os-ken is in."""
+        """Id of the process that os-ken is in."""
         return self._process.pid if self._process else None
 
     async def run(self, sink: Sink) -> None:
-        """Until cancelled. Raises RunError: os-ken has ended, or hangs."""
+        """Runs until cancelled. Raises RunError if os-ken has ended, or hangs."""
         asked = {
             "listen": list(address(self._settings.listen, "[openflow] listen")),
             "period_s": self._period_s,
@@ -71,7 +70,7 @@ class OpenFlowSource:
         }
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", "from headway.netwatch.openflow_app import main; main()", json.dumps(asked)),
-            # It ends when this closes, however we end.
+            # os-ken ends when this closes, however we end.
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -91,12 +90,12 @@ class OpenFlowSource:
                     else:
                         self._heard(said, sink)
                 await process.wait()
-                why = await errors or "it does not say why"
+                why = await errors or "it gave no reason"
                 raise RunError(f"os-ken has ended ({process.returncode}): {why}")
         except TimeoutError:
             raise RunError(f"os-ken hangs: no sign of life for {self._silent_s():g} s") from None
         except ValueError as error:
-            raise RunError(f"os-ken says what cannot be read: {error}") from None
+            raise RunError(f"os-ken wrote an invalid line: {error}") from None
         finally:
             await _end(process)
             errors.cancel()
@@ -105,7 +104,7 @@ class OpenFlowSource:
         return max(SILENT_S, 5 * self._period_s)
 
     def _heard(self, said: dict[str, Any], sink: Sink) -> None:
-        # A stranger has no name, and is counted.
+        # An unknown switch has no name, and is counted.
         name = self._names.get(said["datapath"], "")
         if said["what"] != "ports":
             sink.notice(name, said["what"])
@@ -129,7 +128,7 @@ def _check(settings: OpenFlow) -> None:
                 raise UsageError(f"[openflow] {path}: {error.strerror}") from None
     if settings.cert is not None and settings.key is not None:
         check_pair(settings.cert, settings.key, f"[openflow] cert {settings.cert}, key {settings.key}")
-    # os-ken would say so in a thread of its own, and go on.
+    # os-ken would report this in a thread of its own, and go on.
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -139,7 +138,7 @@ def _check(settings: OpenFlow) -> None:
 
 
 async def _last_line(stream: asyncio.StreamReader) -> str:
-    """Reads all there is, so that nobody waits for room; what was said last."""
+    """Reads all that is left, so that no writer waits for room. Returns the last line."""
     last = b""
     while data := await stream.read(4096):
         last = (last + data)[-4096:]

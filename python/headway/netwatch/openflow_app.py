@@ -2,12 +2,13 @@
 
 It is a controller in the slave's role (OpenFlow 1.3.5, 6.3.6): it reads, changes nothing, and no
 packet comes. A switch accepts that role only with the generation of its last election of a master,
-which is asked for first. Whatever a switch does holds up that switch alone: each has threads of its
-own, and one request under way at most.
+so the app first asks for it. A slow switch delays only itself: each has threads of its own, and one
+request under way at most.
 
 os-ken calls an app's handlers in one thread, which a queue of 128 events feeds. Closing a
-connection waits for room in that queue, and sending for room in the switch's. So neither handlers
-nor the thread that asks all switches do it: each close and each send has a thread of its own.
+connection waits for room in that queue, and sending waits for room in the switch's queue. So
+neither handlers nor the thread that asks all switches do them: each close and each send has a
+thread of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-# Before os-ken is imported: threads of Python's own.
+# Before os-ken is imported, so that it uses Python's own threads.
 os.environ["OSKEN_HUB_TYPE"] = "native"
 
 from os_ken import cfg
@@ -35,12 +36,12 @@ MOST_PORTS = 4096
 GIVES_UP_AFTER_S = 15.0
 """A switch that has not answered for this time is disconnected; it may come again."""
 UNDEFINED = (1 << 64) - 1
-"""As a switch's generation: there was no election yet."""
+"""A switch's generation if there was no election yet."""
 _WRITING = threading.Lock()
 
 
 class Alive(EventBase):
-    """Comes once a period by way of the queue, and shows that the app's threads run."""
+    """An event that comes once a period through the queue, and shows that the app's threads run."""
 
 
 @dataclass
@@ -53,22 +54,22 @@ class ConnectedSwitch:
     answered_s: float = field(default_factory=time.monotonic)
     ports: list[list[int]] = field(default_factory=list)
     role: int = ofproto_v1_3.OFPCR_ROLE_NOCHANGE
-    """In the last request about the role."""
+    """The role in the last request about the role."""
     role_xid: int | None = None
-    """Of that request, while it has no answer."""
+    """The id of that request, until it is answered."""
     is_stale: bool = False
-    """Did an election come between our two requests?"""
+    """Whether an election came between our two requests."""
 
 
 class PortCounters(OSKenApp):
-    """Asks, and writes what is answered on standard output."""
+    """Asks switches, and writes their answers on standard output."""
 
     OFP_VERSIONS = (ofproto_v1_3.OFP_VERSION,)
     period_s = 1.0
     datapaths: frozenset[int] = frozenset()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Begins to ask."""
+        """Starts asking."""
         super().__init__(*args, **kwargs)
         self._connected: dict[int, ConnectedSwitch] = {}
         self._lock = threading.Lock()
@@ -77,7 +78,7 @@ class PortCounters(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def on_state(self, event: Any) -> None:
-        """A switch has come or gone."""
+        """Handles a switch that has come or gone."""
         datapath = event.datapath
         if datapath.id is None:
             return
@@ -92,7 +93,7 @@ class PortCounters(OSKenApp):
                 _say(what="stranger", datapath=datapath.id)
                 hub.spawn(datapath.close)
                 return
-            # One that has started again comes before its old connection is missed.
+            # A switch that has restarted comes before its old connection is missed.
             self._connected[datapath.id] = new = ConnectedSwitch(datapath)
             request = self._about_role(new, datapath.ofproto.OFPCR_ROLE_NOCHANGE, 0)
         if one is not None:
@@ -102,7 +103,7 @@ class PortCounters(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPRoleReply, MAIN_DISPATCHER)
     def on_role(self, event: Any) -> None:
-        """The first answer has the generation, the second the role."""
+        """Handles an answer about the role: the first has the generation, the second the role."""
         message = event.msg
         ofproto, request = message.datapath.ofproto, None
         with self._lock:
@@ -118,7 +119,7 @@ class PortCounters(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
     def on_error(self, event: Any) -> None:
-        """A switch that refuses the role is read all the same."""
+        """Handles a refusal of the role; the switch is read all the same."""
         message = event.msg
         ofproto = message.datapath.ofproto
         stale = (ofproto.OFPET_ROLE_REQUEST_FAILED, ofproto.OFPRRFC_STALE)
@@ -129,7 +130,7 @@ class PortCounters(OSKenApp):
         _say(what="role refused", datapath=message.datapath.id)
 
     def _of_role(self, message: Any) -> ConnectedSwitch | None:
-        """Whose request about the role this answers."""
+        """Returns the switch whose request about the role this answers."""
         one = self._connected.get(message.datapath.id)
         if one is None or one.datapath is not message.datapath or message.xid != one.role_xid:
             return None
@@ -137,7 +138,7 @@ class PortCounters(OSKenApp):
         return one
 
     def _about_role(self, one: ConnectedSwitch, role: int, generation: int) -> Any:
-        """A request that is to be sent."""
+        """Sends a request about the role."""
         request = one.datapath.ofproto_parser.OFPRoleRequest(one.datapath, role, generation)
         one.datapath.set_xid(request)
         one.role, one.role_xid, one.is_stale = role, request.xid, False
@@ -145,7 +146,7 @@ class PortCounters(OSKenApp):
 
     @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
     def on_ports(self, event: Any) -> None:
-        """A part of an answer, or all of it."""
+        """Handles a part of an answer, or all of it."""
         message = event.msg
         now_s = time.monotonic()
         with self._lock:
@@ -160,7 +161,7 @@ class PortCounters(OSKenApp):
                     p.duration_sec * 1_000_000_000 + p.duration_nsec,
                 ]
                 for p in message.body
-                # The switch's own port is no link.
+                # The switch's own port is not a link.
                 if p.port_no <= most
             ]
             if len(one.ports) > MOST_PORTS:
@@ -192,11 +193,11 @@ class PortCounters(OSKenApp):
                 about_role = self._about_role(one, datapath.ofproto.OFPCR_ROLE_NOCHANGE, 0)
             hub.spawn(datapath.send_msg, about_role)
         if one.xid is not None:
-            # The older request is still under way: nothing piles up.
+            # The older request is still under way, so no further one is sent.
             _say(what="timeout", datapath=number)
             if now_s - one.answered_s > GIVES_UP_AFTER_S:
                 hub.spawn(datapath.close)
-                # A switch that hangs does not hear that it is to go.
+                # A switch that hangs does not notice that its connection is closed.
                 datapath.socket.close()
             return
         request = datapath.ofproto_parser.OFPPortStatsRequest(datapath, 0, datapath.ofproto.OFPP_ANY)
@@ -209,7 +210,7 @@ class PortCounters(OSKenApp):
 def _say(**said: Any) -> None:
     line = json.dumps(said).encode() + b"\n"
     try:
-        # A pipe that is full takes a line in parts.
+        # A full pipe takes a line in parts.
         with _WRITING:
             while line:
                 line = line[os.write(1, line) :]
@@ -218,15 +219,15 @@ def _say(**said: Any) -> None:
 
 
 def _end_with_parent() -> None:
-    # A thread that waits in a buffered read aborts the interpreter where `main` fails.
+    # A thread that waits in a buffered read would abort the interpreter if `main` fails.
     while os.read(0, 4096):
         pass
-    # os-ken's threads do not end.
+    # os-ken's threads never end.
     os._exit(0)
 
 
 def main() -> None:
-    """Runs until standard input closes. The argument says where, whom and how often, as JSON."""
+    """Runs until standard input closes. The argument has address, switches and period as JSON."""
     asked = json.loads(sys.argv[1])
     PortCounters.period_s = asked["period_s"]
     PortCounters.datapaths = frozenset(asked["datapaths"])

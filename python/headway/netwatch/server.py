@@ -33,36 +33,35 @@ if TYPE_CHECKING:
 MOST_CONNECTIONS = 512
 MOST_OF_A_CLIENT = 128
 REQUEST_S = 5.0
-"""A connection on which no request comes, or only a part of one, is closed after one to two of
-these."""
+"""A connection without a complete request is closed after one to two times this, in s."""
 LARGEST_HEAD = 16 << 10
-"""Bytes of a request's line and headers."""
+"""The most bytes of a request's line and headers."""
 TAKES_NOTHING_MS = 20_000
-"""TCP_USER_TIMEOUT: what was sent and not taken for this time ends a connection, a window of zero
-too."""
+"""TCP_USER_TIMEOUT: a connection ends if its data is not acknowledged for this time, also at a
+window of zero."""
 
 
 class Protocol(H11Protocol):
-    """HTTP, of which nobody has more than a share."""
+    """HTTP with limits for each client."""
 
     def connection_made(self, transport: Any) -> None:
-        """A client has come."""
+        """Accepts a client's connection."""
         super().connection_made(transport)
         taken = transport.get_extra_info("socket")
         with suppress(OSError, AttributeError):
-            # asyncio sets it for its own sockets alone; without it the second part of an answer
+            # asyncio sets it only for its own sockets. Without it the second part of an answer
             # waits 40 ms.
             taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKES_NOTHING_MS)
         others = (other for other in self.connections if isinstance(other, Protocol))
-        same = sum(1 for other in others if other.whose == self.whose)
+        same = sum(1 for other in others if other.limits_key == self.limits_key)
         if same > MOST_OF_A_CLIENT:
             transport.abort()
         else:
             self.loop.call_later(REQUEST_S, self._look, None)
 
     @property
-    def whose(self) -> str:
+    def limits_key(self) -> str:
         """The client, as limits count it."""
         return client_of(self.client[0] if self.client else None)
 
@@ -77,23 +76,23 @@ class Protocol(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, but for signals: those are ours."""
+    """uvicorn's server without its signal handlers, because ours handle signals."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Captures none."""
+        """Captures no signals."""
         yield
 
 
 def checked(bind: str, cert: Path | None, key: Path | None, tokens: Tokens | None) -> tuple[str, int]:
-    """Where to listen, if that is safe. Raises UsageError."""
+    """Returns where to listen, if that is safe. Raises UsageError."""
     host, port = address(bind, "--bind")
     if (cert is None) != (key is None):
         raise UsageError("--tls-cert and --tls-key belong together: give both")
     if not is_loopback(host) and (cert is None or tokens is None):
         missing = "--tls-cert and --tls-key" if cert is None else "--tokens"
         raise UsageError(
-            f"--bind {bind}: beyond loopback it takes TLS and tokens; {missing} is missing (docs/netwatch.md)"
+            f"--bind {bind}: beyond loopback TLS and tokens are required; {missing} is missing (docs/netwatch.md)"
         )
     if cert is not None and key is not None:
         check_pair(cert, key, f"--tls-cert {cert}, --tls-key {key}")
@@ -101,7 +100,7 @@ def checked(bind: str, cert: Path | None, key: Path | None, tokens: Tokens | Non
 
 
 def configured(app: ASGIApp, cert: Path | None = None, key: Path | None = None) -> uvicorn.Config:
-    """How uvicorn is to run it."""
+    """Returns uvicorn's configuration."""
     return uvicorn.Config(
         app,
         http=Protocol,
@@ -182,7 +181,7 @@ async def _serve(
 
 
 async def publish(watch: Watch, broadcast: Broadcast) -> None:
-    """A snapshot whenever all switches have answered, or a period has gone by, until cancelled."""
+    """Publishes a snapshot when all switches have answered, or after a period, until cancelled."""
     while True:
         broadcast.publish(watch.snapshot())
         await watch.rounds()

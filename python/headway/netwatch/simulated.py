@@ -1,6 +1,6 @@
 """A scenario in simulated time as a source.
 
-It is for trying things out, and to compare the agent with the simulator.
+It is for trying things, and for comparing netwatch with the simulator.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 def topology_of(network: SimulatedNetwork, period_s: float, stale_after_s: float) -> Topology:
-    """What a scenario says: every flow is a path, `flow-0` and on; ports are named as their links.
+    """Returns a scenario's topology.
 
-    Raises UsageError where no flow crosses a switch.
+    Every flow is a path, `flow-0` and on; ports have the names of their links. Raises UsageError if
+    no flow crosses a switch.
     """
     known = set(network.known)
     links = network.links
@@ -39,12 +40,13 @@ def topology_of(network: SimulatedNetwork, period_s: float, stale_after_s: float
 
 
 class SimulatedSource:
-    """A run of a scenario, its known switches read once a period of simulated time."""
+    """Reads the known switches of a scenario's run once a period of simulated time."""
 
     def __init__(self, network: SimulatedNetwork, period_s: float, speed: float = 1.0) -> None:
-        """`period_s` is simulated; `speed` is simulated seconds in one of ours.
+        """Prepares the run.
 
-        What is too much comes late.
+        `period_s` is simulated; `speed` is simulated seconds in one of real time. If that is too
+        fast, readings are late.
         """
         self._network, self._period_s, self._speed = network, period_s, speed
         links = network.links
@@ -58,11 +60,11 @@ class SimulatedSource:
 
     @property
     def name(self) -> str:
-        """As health shows it."""
+        """The name in health reports."""
         return "simulation"
 
     async def run(self, sink: Sink) -> None:
-        """Until the run's end. Raises RunError if the simulation fails."""
+        """Runs until the scenario's end. Raises RunError if the simulation fails."""
         begun_s = time.monotonic()
         done_s, step = 0.0, 0
         self._tell(sink, begun_s)
@@ -71,7 +73,8 @@ class SimulatedSource:
             done_s = await asyncio.to_thread(self._network.advance, step * self._period_s)
             due_s = begun_s + done_s / self._speed
             await asyncio.sleep(max(due_s - time.monotonic(), 0.0))
-            # When it should have been: one that cannot keep up is seen to age.
+            # The time at which it is due, so that the readings of a slow simulation are seen to
+            # age.
             self._tell(sink, due_s)
 
     def _tell(self, sink: Sink, taken_s: float) -> None:
@@ -79,7 +82,7 @@ class SimulatedSource:
             sink.reading(reading)
 
     def readings(self, taken_s: float) -> list[Reading]:
-        """What the known switches have counted by now."""
+        """Returns the counters of the known switches."""
         at_ns, links = self._network.read()
 
         def port(link: int, comes_in: bool) -> PortReading:

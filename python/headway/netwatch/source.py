@@ -1,4 +1,4 @@
-"""Where counters come from: what a source is, and what it says."""
+"""Sources of counters, and what they report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Counters(NamedTuple):
     tx_packets: int
     tx_bytes: int
     at_ns: int
-    """When, by the switch's own clock."""
+    """Time by the switch's own clock, ns."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class PortReading:
 
     counters: Counters
     life: int = 0
-    """Another number: another port of that name, whose counters start again."""
+    """A number that changes if the port of that name is another one, whose counters start again."""
     capacity_bps: int | None = None
-    """Of the link that goes out since the last reading, where the source knows better than the
-    topology."""
+    """Mean capacity of the outgoing link since the last reading, bit/s, if the source knows better
+    than the topology."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,17 @@ class Reading:
     ports: Mapping[str, PortReading]
     within_s: float = 0.0
     clock_rate: float = 1.0
-    """Seconds of the switch's clock in one of ours: 1, but in a simulation."""
+    """Seconds of the switch's clock in one of ours: 1 except in a simulation."""
 
 
 class Sink(Protocol):
-    """Hears what sources say. Neither method waits or raises."""
+    """Receives what sources report. Neither method waits or raises."""
 
     def reading(self, reading: Reading) -> None:
-        """A switch was read."""
+        """Takes the reading of a switch."""
 
     def notice(self, switch: str, what: str) -> None:
-        """Something else happened that is to be counted: connected, disconnected, timeout."""
+        """Counts an event: connected, disconnected, timeout."""
 
 
 class Source(Protocol):
@@ -59,10 +59,10 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """In logs and in what health says."""
+        """The name in logs and in health reports."""
 
     async def run(self, sink: Sink) -> None:
         """Reads until cancelled, or until there is no more.
 
-        Raises RunError or OSError: then it is run again.
+        Raises RunError or OSError; then it is run again.
         """

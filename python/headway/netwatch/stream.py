@@ -1,4 +1,4 @@
-"""Snapshots pushed to subscribers: server-sent events (HTML, section 9.2), each with all paths."""
+"""Pushes snapshots to subscribers: server-sent events (HTML, section 9.2), each with all paths."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 MOST_SUBSCRIBERS = 64
 MOST_OF_A_CLIENT = 8
 PATIENCE_S = 10.0
-"""A subscriber that takes nothing for this time is dropped."""
+"""A subscriber that takes nothing for this time in s is dropped."""
 LAST_WORD_S = 0.5
 KEEPALIVE_S = 15.0
-"""Time between two comments which say that the connection stands."""
+"""Time in s between two comments which show that the connection is alive."""
 
 
 class Subscriber:
-    """Has room for one snapshot: a newer one takes an older one's place."""
+    """Keeps one snapshot for a subscriber: a newer one replaces an older one."""
 
     def __init__(self) -> None:
-        """Empty."""
+        """Starts empty."""
         self._waiting: bytes | None = None
         self._came = asyncio.Event()
         self.skipped = 0
 
     def put(self, event: bytes) -> bool:
-        """Returns whether one was skipped for it."""
+        """Puts a snapshot. Returns whether an older one was skipped."""
         was_full = self._waiting is not None
         self.skipped += was_full
         self._waiting = event
@@ -46,7 +46,7 @@ class Subscriber:
         return was_full
 
     async def take(self) -> bytes:
-        """Waits for the next."""
+        """Waits for the next snapshot."""
         while self._waiting is None:
             self._came.clear()
             await self._came.wait()
@@ -55,13 +55,13 @@ class Subscriber:
 
 
 class Broadcast:
-    """The last snapshot as JSON, and those who want every one.
+    """The last snapshot as JSON, and its subscribers.
 
     Ages grow from its publication on: a later request gets larger ones.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nobody subscribes, nothing was sent. `clock` is in s."""
+        """Starts without subscribers and snapshots. `clock` is in s."""
         self._subscribers: dict[Subscriber, str] = {}
         self.counted: Counter[str] = Counter(published=0, skipped=0, dropped=0, refused=0)
         self._clock = clock
@@ -69,16 +69,16 @@ class Broadcast:
         self._seq = 0
         self._head = ""
         self._paths: dict[str, tuple[str, float]] = {}
-        """Each path as JSON but for its age and the last bracket; its age as it was published."""
+        """Each path as JSON without its age and the last bracket; its age as it was published."""
         self._closed = asyncio.Event()
 
     @property
     def subscribers(self) -> int:
-        """How many there are."""
+        """Number of subscribers."""
         return len(self._subscribers)
 
     def publish(self, snapshot: Snapshot) -> None:
-        """To everybody; nobody is waited for."""
+        """Publishes to all subscribers, and waits for none."""
         self._published_s = self._clock()
         self._seq = snapshot.seq
         self._head = json.dumps({"seq": snapshot.seq, "at": snapshot.at})[:-1]
@@ -89,13 +89,13 @@ class Broadcast:
             self.counted["skipped"] += subscriber.put(event)
 
     def snapshot(self) -> str:
-        """The last one as JSON, with ages as of now; empty before the first."""
+        """Returns the last snapshot as JSON, with ages as of now; empty before the first."""
         if not self._head:
             return ""
         return f'{self._head}, "paths": [{", ".join(map(self.path, self._paths))}]}}'
 
     def path(self, name: str) -> str:
-        """One path of the last snapshot as JSON, with its age as of now; empty if it has none."""
+        """Returns one path of the last snapshot as JSON, with its present age, or nothing."""
         if name not in self._paths:
             return ""
         text, age_s = self._paths[name]
@@ -105,7 +105,7 @@ class Broadcast:
         return f"id: {self._seq}\nevent: paths\ndata: {self.snapshot()}\n\n".encode()
 
     def close(self) -> None:
-        """Streams end."""
+        """Ends all streams."""
         self._closed.set()
 
     def has_room(self, client: str) -> bool:
@@ -117,7 +117,7 @@ class Broadcast:
 
     @contextmanager
     def subscribed(self, client: str) -> Iterator[Subscriber]:
-        """Begins with the last snapshot, if there is one."""
+        """Gives a subscriber, which begins with the last snapshot, if there is one."""
         one = Subscriber()
         if self._head:
             one.put(self._event())
@@ -128,24 +128,24 @@ class Broadcast:
             del self._subscribers[one]
 
     async def closed(self) -> None:
-        """Waits until streams are to end."""
+        """Waits until streams have to end."""
         await self._closed.wait()
 
 
 class EventStream(Response):
-    """One subscriber's."""
+    """The stream of one subscriber."""
 
     media_type = "text/event-stream"
 
     def __init__(self, broadcast: Broadcast, client: str) -> None:
-        """Of the client, as limits count it."""
+        """Takes the client, as limits count it."""
         super().__init__(headers={"Cache-Control": "no-store"})
-        # It has no length.
+        # A stream has no length.
         del self.headers["content-length"]
         self._broadcast, self._client = broadcast, client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        """Until either end closes, or the subscriber is too slow."""
+        """Sends until either end closes, or the subscriber is too slow."""
         with self._broadcast.subscribed(self._client) as subscriber:
             ends = [
                 asyncio.create_task(_gone(receive)),

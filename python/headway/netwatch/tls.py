@@ -1,4 +1,4 @@
-"""Certificates and their keys, looked at before anything is served with them."""
+"""Checks certificates and their keys before anything is served with them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def check_pair(cert: Path | str, key: Path | str, where: str) -> None:
-    """Raises UsageError unless the key is the certificate's and has no passphrase.
+    """Raises UsageError unless the key belongs to the certificate and has no passphrase.
 
     The error begins with `where`.
     """
 
     def ask() -> str:
-        # A service has nobody who could be asked for it.
+        # A service cannot ask a person for a passphrase.
         raise UsageError(f"{where}: the key is encrypted; give one without: openssl pkey -in KEY -out NEW")
 
     try:

@@ -1,4 +1,4 @@
-"""Bearer tokens: who has one may ask. The file has their digests; a token itself is shown once."""
+"""Bearer tokens for access. The file has their digests; a token itself is shown once."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOOK_S = 1.0
-"""Time between two looks at the file: after that a line that was taken out does not count."""
+"""Time in s between two looks at the file. After that, a token whose line was removed is
+refused."""
 LINE = re.compile(rf"({NAME.pattern}) ([0-9a-f]{{64}})")
-HEADER = "# Tokens of headway: a name and the SHA-256 of its token. Take a line out to take a token back."
+HEADER = "# Tokens of headway: a name and the SHA-256 of its token. Remove a line to revoke its token."
 
 
 def new(name: str, path: Path) -> str:
     """Makes a token and adds its digest to the file, which only its owner may read.
 
     Raises:
-        UsageError: It is no name for a token, or has one; or another process makes a token there.
-        RunError: The file cannot be written, and is as it was.
+        UsageError: The name is invalid or has a token; or another process makes a token there.
+        RunError: The file cannot be written, and is unchanged.
     """
     if not NAME.fullmatch(name):
-        raise UsageError(f"'{name}': a token's name is of letters, digits, '_', '.', '-', 64 at most")
+        raise UsageError(f"'{name}': a token's name has at most 64 letters, digits, '_', '.' and '-'")
     token = secrets.token_urlsafe(32)
     with alone_making(path, "token", "--tokens"):
         if path.exists() and name in read(path):
-            raise UsageError(f"{path}: there is a token '{name}'; take its line out, or give another name")
+            raise UsageError(f"{path}: has a token '{name}' already; remove its line, or give another name")
         before = path.read_text(encoding="utf-8-sig").rstrip("\n") if path.exists() else ""
         write_atomic(path, f"{before or HEADER}\n{name} {digest(token)}\n", 0o600)
     return token
 
 
 def read(path: Path) -> dict[str, str]:
-    """Digests by name. Raises UsageError: the line, and what is wrong."""
+    """Returns digests by name. Raises UsageError: the line, and what is wrong."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         mode = path.stat().st_mode
@@ -50,7 +51,7 @@ def read(path: Path) -> dict[str, str]:
         why = getattr(error, "strerror", None) or "not UTF-8 text"
         raise UsageError(f"{path}: {why}; {_cure(path)}") from None
     if mode & 0o022:
-        raise UsageError(f"{path}: others may write it; chmod 600 {shlex.quote(str(path))}")
+        raise UsageError(f"{path}: other users may write it; run chmod 600 {shlex.quote(str(path))}")
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
@@ -68,26 +69,26 @@ def _cure(path: Path) -> str:
 
 
 class Tokens:
-    """Those of a file, as it is now."""
+    """The tokens of a file, as it is now."""
 
     def __init__(self, path: Path) -> None:
-        """Raises UsageError, also if there is none in it."""
+        """Reads the file. Raises UsageError, also if it has no token."""
         self._path = path
         self._digests = read(path)
         self._looked_s, self._written = time.monotonic(), self._stamp()
         if not self._digests:
-            raise UsageError(f"{path}: there is no token in it; {_cure(path)}")
+            raise UsageError(f"{path}: has no token; {_cure(path)}")
 
     def who(self, token: str) -> str | None:
-        """The name of whose token that is."""
+        """Returns the name of the token, or None."""
         own = digest(token)
         return self.who_proves(lambda known: secrets.compare_digest(known, own))
 
     def who_proves(self, proves: Callable[[str], bool]) -> str | None:
-        """The name of the token whose digest `proves` accepts."""
+        """Returns the name of the token whose digest `proves` accepts."""
         self._look()
         found = None
-        # All of them, so that time tells nothing.
+        # All digests are compared, so that the duration reveals nothing.
         for name, known in self._digests.items():
             if proves(known):
                 found = name
@@ -115,5 +116,5 @@ class Tokens:
 
 
 def digest(token: str) -> str:
-    """What a file keeps of a token: its SHA-256, in hexadecimal digits."""
+    """Returns what a file keeps of a token: its SHA-256, in hexadecimal digits."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,6 +1,6 @@
-"""What is watched: switches, links and paths (docs/netwatch.md).
+"""The topology that netwatch watches: switches, links and paths (docs/netwatch.md).
 
-They come from a TOML file or from a scenario.
+It comes from a TOML file or from a scenario.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 MOST = {"switch": 4096, "link": 16384, "path": 16384}
 MOST_SWITCHES = 64
-"""Of a path; what travels may cross this many and live."""
+"""The most switches of a path; packets can cross this many."""
 LINE_RATE = 10
-"""A link's line rate is this many times its capacity, unless told."""
+"""A link's default line rate is this many times its capacity."""
 SHORTEST_S, LONGEST_S = 0.05, 3600.0
 NOBODY = "0.0.0.0/32"
 LISTEN = "127.0.0.1:6653"
@@ -33,11 +33,11 @@ class Switch:
 
     name: str
     known: bool = True
-    """Is it read at all? The paper's controlled nodes."""
+    """Whether netwatch reads it. The paper calls such switches controlled nodes."""
     datapath: int | None = None
-    """OpenFlow's id."""
+    """OpenFlow's datapath id."""
     interfaces: tuple[str, ...] = ()
-    """Of a host that routes: those whose packets it forwards."""
+    """The interfaces of a host that routes whose packets it forwards."""
     namespace: str | None = None
     """The interfaces' network namespace: a name of `ip netns` or a path; None for our own."""
 
@@ -51,32 +51,32 @@ class Link:
     to: str
     """The switch or host at its far end."""
     capacity_bps: int | None
-    """None: its source tells it."""
+    """Capacity in bit/s; None if its source reports it."""
 
     @property
     def name(self) -> str:
-        """As in the API."""
+        """The name in the API."""
         return f"{self.switch}:{self.port}-{self.to}"
 
 
 @dataclass(frozen=True)
 class Path:
-    """The switches that data passes, and the port at which it leaves each, where that is known."""
+    """The switches that data passes, and the port at which it leaves each, if that is known."""
 
     name: str
     switches: tuple[str, ...]
     ports: tuple[str | None, ...]
     source: str = NOBODY
-    """Prefix of the senders whose flows take it."""
+    """Prefix of the senders whose flows take this path."""
     destination: str = NOBODY
     """Prefix of their receivers."""
 
 
 @dataclass(frozen=True)
 class OpenFlow:
-    """Where switches come to.
+    """Where switches connect.
 
-    With a key and certificates they come by TLS and have to show theirs.
+    With a key and certificates they connect by TLS and have to show theirs.
     """
 
     listen: str = LISTEN
@@ -93,7 +93,7 @@ class Topology:
     links: tuple[Link, ...]
     paths: Mapping[str, Path]
     line_rates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Of each switch the most that a port can carry, bit/s."""
+    """The largest rate of each port of each switch, bit/s."""
     period_s: float = 1.0
     stale_after_s: float = 3.0
     openflow: OpenFlow = OpenFlow()
@@ -127,7 +127,7 @@ class _Parser(Checks):
                 self._wrong(where, f"a second switch '{one.name}'; give each a name of its own")
             switches[one.name] = one
         if not switches:
-            self._wrong("[[switch]]", "there is none; a path needs at least one")
+            self._wrong("[[switch]]", "is missing; a path needs at least one")
         self._distinct(switches)
         links: dict[tuple[str, str], Link] = {}
         line_rates: dict[str, dict[str, int]] = {}
@@ -144,7 +144,7 @@ class _Parser(Checks):
                 self._wrong(where, f"a second path '{path.name}'; give each a name of its own")
             paths[path.name] = path
         if not paths:
-            self._wrong("[[path]]", "there is none; write one with its switches")
+            self._wrong("[[path]]", "is missing; write one with its switches")
         return Topology(
             switches,
             tuple(links.values()),
@@ -163,7 +163,7 @@ class _Parser(Checks):
             self._wrong(where, "known is true or false")
         datapath, interfaces = entry.get("datapath"), entry.get("interfaces")
         if (datapath is None) == (interfaces is None) and (known or datapath is not None):
-            self._wrong(where, f"'{name}' is read by datapath (OpenFlow) or by interfaces: give one of them")
+            self._wrong(where, f"'{name}' is read by datapath (OpenFlow) or by interfaces; give one of them")
         if datapath is not None and not (
             isinstance(datapath, str) and re.fullmatch(r"(0x)?[0-9a-fA-F]{1,16}", datapath)
         ):
@@ -272,7 +272,7 @@ class _Parser(Checks):
 
 
 def address(text: str, option: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT, an IPv6 address in brackets. Raises UsageError."""
+    """Returns host and port of HOST:PORT, with an IPv6 address in brackets. Raises UsageError."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdigit()) or not 0 <= int(port) <= 65535:
@@ -281,7 +281,7 @@ def address(text: str, option: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Can nobody beyond this machine come to it?"""
+    """Is the address reachable from this machine only?"""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

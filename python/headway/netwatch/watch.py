@@ -1,4 +1,4 @@
-"""What is known of each path, from the readings of all sources."""
+"""Computes the state of each path from the readings of all sources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headway.netwatch.topology import Path, Topology
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
-"""Before a source that failed is started again."""
+"""Waits in s before a source that failed is started again."""
 
 
 @dataclass(frozen=True)
@@ -29,23 +29,23 @@ class OnPath:
 
     name: str
     used: bool
-    """Do its counters stand behind the path's numbers?"""
+    """Whether the path's numbers use its counters."""
     why: str | None
-    """Why not: unknown, silent, stale, begins, or quarantined with the reason."""
+    """Why they do not: unknown, silent, stale, begins, or quarantined with the reason."""
 
 
 @dataclass(frozen=True)
 class PathState:
-    """Owl's three features of a path, and what stands behind them.
+    """Owl's three features of a path, and the switches behind them.
 
     See Sacco et al., INFOCOM 2021, section IV.
     """
 
     name: str
     source: str
-    """Prefix of those who send over it; 0.0.0.0/32 belongs to no one."""
+    """Prefix of the senders; 0.0.0.0/32 belongs to no one."""
     destination: str
-    """Prefix of those whom it leads to."""
+    """Prefix of the receivers."""
     pnc: float
     """Partial network congestion, packets a second; 0 while nothing is known, as a masked
     feature."""
@@ -54,10 +54,8 @@ class PathState:
     known: float
     """The share of the path's switches whose counters are used, 0 to 1."""
     age_s: float
-    """Of the oldest counter used; while nothing is known, how long that has been so.
-
-    As of when the snapshot was taken, or of the request that it answers.
-    """
+    """Age of the oldest counter used, s; while nothing is known, how long that has been so. It is
+    as of the snapshot, or of the request that it answers."""
     switches: list[OnPath]
 
 
@@ -66,7 +64,7 @@ class Snapshot:
     """All paths at one moment."""
 
     seq: int
-    """Counts up from 1; a gap is what a subscriber was too slow for."""
+    """Counts up from 1. A slow subscriber sees gaps."""
     at: float
     """Unix time, s."""
     paths: list[PathState]
@@ -74,7 +72,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class SwitchState:
-    """A switch, and what was made of its readings."""
+    """A switch, and the state of its readings."""
 
     name: str
     known: bool
@@ -83,9 +81,9 @@ class SwitchState:
     why: str | None
     """The reason of a quarantine."""
     age_s: float | None
-    """Of its newest reading that counts."""
+    """Age of its newest valid reading, s."""
     counted: dict[str, int]
-    """Readings, and what was wrong with some of them."""
+    """Counts of readings, and of what was wrong with some."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class LinkState:
 
 @dataclass
 class Running:
-    """A source, as health tells of it."""
+    """A source, as health reports it."""
 
     name: str
     state: str = "runs"
@@ -114,7 +112,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Health:
-    """Does it run, and does all of it?"""
+    """The health of netwatch as a whole."""
 
     status: str
     """ok, or degraded: a source has failed, or a known switch is not trusted."""
@@ -127,10 +125,10 @@ class Health:
 
 
 class Watch:
-    """The ledgers of all switches, and what follows from them. A `Sink`."""
+    """The ledgers of all switches, and the state of all paths. It is a `Sink`."""
 
     def __init__(self, topology: Topology, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` is that of the sources, in s."""
+        """Prepares the state. `clock` is that of the sources, in s."""
         self.topology = topology
         self._clock = clock
         self._begun = clock()
@@ -143,19 +141,19 @@ class Watch:
         self._notices = {name: Counter[str]() for name in self._ledgers}
         self._capacities = {(link.switch, link.port): link.capacity_bps for link in topology.links}
         self._known_s: dict[str, float] = {}
-        """When the counters were read by which each path was known last."""
+        """The time of the counters by which each path was known last."""
         self._missing = set(self._ledgers)
-        """Those of this round that are still to answer."""
+        """The switches that still have to answer in this round."""
         self._round = asyncio.Event()
         self._seq = 0
         self._last: Snapshot | None = None
         self._last_at = 0.0
         self.sources: list[Running] = []
         self.strangers = 0
-        """Readings of switches that are not in the topology, or not known."""
+        """Number of readings of switches that are not in the topology, or not known."""
 
     def reading(self, reading: Reading) -> None:
-        """A switch was read."""
+        """Takes the reading of a switch."""
         if (ledger := self._ledgers.get(reading.switch)) is None:
             self.strangers += 1
             return
@@ -165,15 +163,15 @@ class Watch:
             self._round.set()
 
     def notice(self, switch: str, what: str) -> None:
-        """Something else happened that is to be counted."""
+        """Counts another event."""
         if (counted := self._notices.get(switch)) is None:
             self.strangers += 1
         else:
             counted[what] += 1
 
     def snapshot(self) -> Snapshot:
-        """What is known now of all paths."""
-        # Nobody waits for those that have not answered for long.
+        """Returns the present state of all paths."""
+        # Switches that have not answered for long are not waited for.
         self._missing = {name for name in self._ledgers if self._state(name)[0] not in ("silent", "stale")}
         self._round.clear()
         self._seq += 1
@@ -184,7 +182,7 @@ class Watch:
     async def rounds(self) -> None:
         """Returns once all switches that answer have answered, or a period has gone by."""
         period_s = self.topology.period_s
-        # A source that speaks too often makes no more snapshots.
+        # A source that reports too often makes no more snapshots.
         await asyncio.sleep(period_s / 2)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._round.wait(), period_s / 2)
@@ -194,7 +192,7 @@ class Watch:
         return None if taken_s is None else max(self._clock() - taken_s, 0.0)
 
     def _state(self, name: str) -> tuple[str, str | None]:
-        """What can be said of a switch, and the reason of a quarantine."""
+        """Returns the state of a switch, and the reason of a quarantine."""
         ledger = self._ledgers.get(name)
         if ledger is None:
             return "unknown", None
@@ -218,7 +216,7 @@ class Watch:
         view = network_view([self._ports(name, port) for name, port in used.items()])
         now_s = self._clock()
         if view is None:
-            # Its switches may be trusted, but none has a link on it whose capacity is known.
+            # Its switches may be trusted, but none of their links on it has a known capacity.
             on_path = [OnPath(s.name, False, "no capacity" if s.used else s.why) for s in on_path]
             pnc, pna, known, age_s = 0.0, 0.0, 0.0, now_s - self._known_s.get(path.name, self._begun)
         else:
@@ -232,7 +230,7 @@ class Watch:
     def _ports(
         self, name: str, port_on_path: str | None
     ) -> list[tuple[tuple[int, int, int, int, int], tuple[int, int, int, int, int], int | None]]:
-        """A switch's ports as `network_view` takes them.
+        """Returns a switch's ports as `network_view` takes them.
 
         Only the link on the path has a capacity.
         """
@@ -251,7 +249,7 @@ class Watch:
         return self._capacities.get((switch, port))
 
     def paths(self) -> Snapshot:
-        """The last snapshot with ages as of now, or the first."""
+        """Returns the last snapshot with ages as of now, or the first."""
         if self._last is None:
             return self.snapshot()
         since_s = self._clock() - self._last_at
@@ -259,11 +257,11 @@ class Watch:
         return replace(self._last, paths=aged)
 
     def switches(self) -> list[SwitchState]:
-        """All switches."""
+        """Returns all switches."""
         return [self.switch(name) for name in self.topology.switches]
 
     def switch(self, name: str) -> SwitchState:
-        """One of the topology's."""
+        """Returns a switch of the topology."""
         state, why = self._state(name)
         ledger = self._ledgers.get(name)
         if ledger is None:
@@ -272,7 +270,7 @@ class Watch:
         return SwitchState(name, True, state, why, self._age_s(name), counted)
 
     def links(self) -> list[LinkState]:
-        """All links, each direction out of a switch."""
+        """Returns all links, each direction out of a switch."""
         found = []
         for link in self.topology.links:
             free, capacity, age_s = None, link.capacity_bps, None
@@ -287,7 +285,7 @@ class Watch:
         return found
 
     def health(self) -> Health:
-        """Is all well?"""
+        """Returns the health of netwatch."""
         from headway import __version__
 
         untrusted = [name for name in self._ledgers if self._state(name)[0] != "trusted"]
@@ -317,7 +315,7 @@ class Watch:
             except (RunError, UsageError, OSError) as error:
                 running.last_failure = " ".join(str(error).split())[:300]
             except Exception as error:
-                # A source that is wrong must not end the others.
+                # A defective source must not end the others.
                 running.last_failure = f"{type(error).__name__}: {error}"[:300]
             running.state = "failed"
             running.failures += 1

@@ -1,4 +1,4 @@
-"""What a bench shows: `report.html`, and pictures of it."""
+"""The page and the pictures of a bench: `report.html`, and charts as files."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ __all__ = ["draw_picture", "page", "picture_of"]
 
 
 def picture_of(bench: Bench, title: str) -> Spec:
-    """A chart of a bench's scenarios side by side, throughput against p95 delay, in Vega-Lite."""
+    """Returns a bench's scenarios side by side, throughput against p95 delay, in Vega-Lite."""
     from headway.report.scatter import SMALL, side_by_side, throughput_against_delay
     from headway.report.style import styles
 

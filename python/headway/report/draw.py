@@ -1,7 +1,7 @@
-"""Draws charts, in a process of its own.
+"""Draws charts in a process of its own, because V8 ends its process if it cannot have its memory.
 
-Where V8 cannot have its memory, it ends the process that it is in. A line of JSON is a chart. The
-answer is a line, `done BYTES` and the picture after it, or `failed WHY`.
+A line of JSON is a chart. The answer is a line, `done BYTES` and the picture after it, or `failed
+WHY`.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def picture(chart: dict[str, Any]) -> bytes:
-    """A chart drawn: its `spec` as SVG, or as PNG where it has a `scale`."""
+    """Draws a chart: its `spec` as SVG, or as PNG if it has a `scale`."""
     import vl_convert
 
     if "scale" in chart:
@@ -26,7 +26,7 @@ def main() -> None:
         try:
             drawn = picture(json.loads(line))
             answer = b"done %d\n" % len(drawn) + drawn
-        except Exception as error:  # Whatever it is, the process that asked is told.
+        except Exception as error:  # Every error is reported to the process that asked.
             answer = b"failed " + " ".join(f"{type(error).__name__}: {error}".split()).encode() + b"\n"
         sys.stdout.buffer.write(answer)
         sys.stdout.buffer.flush()

@@ -21,16 +21,16 @@ class Family:
     name: str
     setting: str
     unit: str
-    """As in a scenario file; empty for a plain number."""
+    """The unit as in a scenario file; empty for a plain number."""
     values: dict[str, float]
-    """Scenario -> value, ascending, in `unit`."""
+    """The value of each scenario, ascending, in `unit`."""
 
 
 def families(scenarios: Sequence[Mapping[str, Any]]) -> list[Family]:
-    """The sweeps with at least two scenarios here, whose values have units of one kind.
+    """Returns the sweeps with at least two scenarios here, whose values have units of one kind.
 
     Args:
-        scenarios: As the facts of a bench have them; `name` ends in =VALUE where there is a
+        scenarios: Scenarios as the facts of a bench have them; `name` ends in =VALUE if there is a
             `sweep`.
     """
     groups: dict[tuple[str, str], list[str]] = {}

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 CHARACTER = 7.0
-"""Width of a character of a label, about, in pixels."""
+"""Approximate width of a character of a label, in pixels."""
 HEIGHT = 15.0
-"""Of a line of them, with what letters need above and below."""
+"""Height of a line of characters, with the room that letters need above and below."""
 
 
 class Box(NamedTuple):
@@ -18,14 +18,14 @@ class Box(NamedTuple):
     bottom: float
 
     def overlap(self, other: "Box") -> float:
-        """The area that two rectangles share."""
+        """Returns the area that two rectangles share."""
         width = min(self.right, other.right) - max(self.left, other.left)
         height = min(self.bottom, other.bottom) - max(self.top, other.top)
         return max(width, 0) * max(height, 0)
 
     @property
     def area(self) -> float:
-        """Its size in square pixels."""
+        """Area in square pixels."""
         return (self.right - self.left) * (self.bottom - self.top)
 
 
@@ -36,17 +36,18 @@ def place(
     size: tuple[int, int],
     written: Sequence[Box] = (),
 ) -> list[tuple[str, float, float] | None]:
-    """For each label its alignment (left, right, center) and offset from its point.
+    """Returns for each label its alignment (left, right, center) and offset from its point.
 
-    The offset is (dx, dy). None for no room. Greedy: labels in turn take the position inside a plot
-    of `size` that covers no other label and no point, and least of what else is drawn.
+    The offset is (dx, dy). None means no room. The method is greedy: labels in turn take the
+    position inside a plot of `size` that covers no other label and no point, and the smallest part
+    of everything else.
 
     Args:
         texts: The labels.
         marks: What is drawn for each label's point; the first box is centred on the point.
         drawn: What else is drawn.
         size: Width and height of the plot.
-        written: What text is there already.
+        written: Boxes of text that is there already.
     """
     taken = [*drawn, *(box for boxes in marks for box in boxes)]
     points = [boxes[0] for boxes in marks]
@@ -75,8 +76,8 @@ def place(
 
 
 def _positions() -> list[tuple[str, float, float]]:
-    beside = [(align, dx, 0.0) for gap in (13.0, 24.0) for align, dx in (("left", gap), ("right", -gap))]
+    sideways = [(align, dx, 0.0) for gap in (13.0, 24.0) for align, dx in (("left", gap), ("right", -gap))]
     near = [("center", 0.0, -18.0), ("center", 0.0, 18.0)]
     corners = [("left", 10.0, -15.0), ("right", -10.0, -15.0), ("left", 10.0, 15.0), ("right", -10.0, 15.0)]
     far = [(align, dx, dy) for dy in (-30.0, 30.0, -45.0, 45.0) for align, dx in (("left", 6.0), ("right", -6.0))]
-    return beside + near + corners + far
+    return sideways + near + corners + far

@@ -12,7 +12,7 @@ from headway.report.ticks import decades, one_two_five
 PANEL = (400, 104)
 OVERLAY = (830, 170)
 SWEEP = (385, 215)
-"""Sizes in pixels: one scheme's panel, all schemes over one another, a metric of a sweep."""
+"""Sizes in pixels: one scheme's panel, all schemes in one chart, a metric of a sweep."""
 MARKS = 6
 """Markers along a line that shares its chart with others."""
 
@@ -28,9 +28,9 @@ class Axis:
 
     @staticmethod
     def over(title: str, values: Sequence[float], *, log_above: float = float("inf")) -> "Axis":
-        """From zero to the largest value.
+        """Makes an axis from zero to the largest value.
 
-        The scale is logarithmic where that is more than `log_above` times the smallest. Where zero
+        The scale is logarithmic if that value is more than `log_above` times the smallest. If zero
         occurs, such an axis begins there and is linear up to one.
         """
         positive = [v for v in values if v > 0]
@@ -42,7 +42,7 @@ class Axis:
         return Axis(title, 0.0, high * 1.06)
 
     def encode(self, name: str, ticks: int = 4, **more: Any) -> Spec:
-        """The encoding of a field on this axis; `more` goes into its axis."""
+        """Returns the encoding of a field on this axis; `more` goes into its axis."""
         kind: Spec = {"zero": False}
         if self.log:
             kind = {"type": "log" if self.low > 0 else "symlog"}
@@ -70,7 +70,7 @@ def _panel(layers: list[Spec], size: tuple[int, int] = PANEL) -> Spec:
 
 
 def rate_panel(look: Style, capacity: Line, total: Line, flows: Sequence[Line], rate: Axis, end: float) -> Spec:
-    """What a scheme delivered against the bottleneck's capacity; single flows are thin."""
+    """Draws what a scheme delivered, and the bottleneck's capacity; single flows are thin."""
     x, y = _time(end), rate.encode("y")
     line = {"type": "line", "color": look.colour, "interpolate": "step-after"}
     layers: list[Spec] = []
@@ -90,14 +90,14 @@ def rate_panel(look: Style, capacity: Line, total: Line, flows: Sequence[Line], 
 
 
 def line_panel(look: Style, line: Line, axis: Axis, end: float) -> Spec:
-    """One quantity of one scheme."""
+    """Draws one quantity of one scheme."""
     mark = {"type": "line", "color": look.colour, "strokeWidth": 1.6}
     encoding = {"x": _time(end), "y": axis.encode("y")}
     return _panel([{"data": {"values": _points(line)}, "mark": mark, "encoding": encoding}])
 
 
 def share_panel(look: Style, shares: Sequence[Line], end: float) -> Spec:
-    """The flows' shares on top of one another, the first at the bottom, light and dark in turn."""
+    """Draws the flows' shares as a stack, the first at the bottom, light and dark in turn."""
     x, y = _time(end), Axis("share of rate", 0.0, 1.0).encode("y", 3, format="%")
     base = [0.0] * len(shares[0])
     layers: list[Spec] = []
@@ -121,16 +121,16 @@ def share_panel(look: Style, shares: Sequence[Line], end: float) -> Spec:
 
 
 def overlay(lines: Sequence[tuple[Style, Line, Sequence[Line]]], y: Axis, end: float) -> Spec:
-    """One quantity of all schemes; single flows are thin.
+    """Draws one quantity of all schemes; single flows are thin.
 
-    Markers tell lines apart that colours do not.
+    Markers distinguish lines whose colours are alike.
     """
     at = {"x": _time(end), "y": y.encode("y")}
     return _panel(_told_apart(lines, at, "linear"), OVERLAY)
 
 
 def distributions(lines: Sequence[tuple[Style, Line]], x: Axis) -> Spec:
-    """The share of the time that a quantity was at most each value."""
+    """Draws the share of the time in which a quantity was at most each value."""
     y = Axis("share of the time", 0.0, 1.0).encode("y", 4, format="%")
     values = {"values": one_two_five(x.low, x.high)} if x.log else {}
     at = {"x": x.encode("x", 8, grid=True, **values), "y": y}
@@ -150,7 +150,7 @@ def _told_apart(
         data = {"values": _points(main)}
         thick = mark | {"strokeWidth": 1.6}
         layers.append({"name": f"{look.key}-line", "data": data, "mark": thick, "encoding": dict(at)})
-        # Each line has its markers elsewhere, or they would cover one another.
+        # The markers of each line have other positions, or they would cover one another.
         gap = max(1, len(main) // MARKS)
         some = [p for p in main[(number * gap) // max(1, len(lines)) :: gap] if p[1] is not None]
         point = {
@@ -173,12 +173,12 @@ def _marker(look: Style, size: int) -> Spec:
 
 
 def sweep(lines: Sequence[tuple[Style, Sequence[tuple[float, float, float, float]]]], x: Axis, y: Axis) -> Spec:
-    """A metric over the swept value, its 95% interval as a band.
+    """Draws a metric over the swept value, with its 95% interval as a band.
 
     A line's points are (value, mean, low, high).
     """
     values = sorted({v for _, points in lines for v, *_ in points})
-    # As they are: an axis would round its labels to the distance of its ticks.
+    # Labels keep their digits; an axis would round them to the distance of its ticks.
     written = {"values": values, "labelExpr": "format(datum.value, '~g')", "labelOverlap": True}
     at = {"x": x.encode("x", 8, grid=False, **written), "y": y.encode("y")}
     layers: list[Spec] = []
@@ -204,7 +204,7 @@ def sweep(lines: Sequence[tuple[Style, Sequence[tuple[float, float, float, float
 
 
 def rates_over_time(traces: Mapping[str, Sequence[float]], interval_s: float) -> Spec:
-    """The rates of traces, one panel each: Mbit/s a interval of `interval_s` seconds."""
+    """Draws the rates of traces, one panel each: Mbit/s in intervals of `interval_s` seconds."""
     panels = [
         {
             "title": {"text": name, "fontSize": 12},

@@ -5,11 +5,7 @@ from typing import Any, NamedTuple
 
 
 class Column(NamedTuple):
-    """A column of numbers.
-
-    It says which metric, under which title and unit, times which scale, and whether more of it is
-    better.
-    """
+    """A column of numbers: its metric, title, unit and scale, and whether more is better."""
 
     metric: str
     title: str
@@ -29,7 +25,7 @@ COLUMNS = (
     Column("queue_p95_ms", "p95 queue", "ms"),
     Column("power", "power", "Mbit/s / s", more=True),
 )
-"""In the order of what matters: a narrow terminal shows the first ones."""
+"""Columns, the most important first: a narrow terminal shows the first ones."""
 MEANING = {
     "delay_p95_ms": "p95 delay is the one-way delay that 95% of the packets stay below, propagation included",
     "utilisation": "utilisation is the share of the busiest link's capacity that all traffic on it used",
@@ -38,19 +34,19 @@ MEANING = {
     "queue_p95_ms": "p95 queue is the time in queues that 95% of the packets stay below",
     "power": "power is throughput divided by mean one-way delay",
 }
-"""What a column says, for those whose title does not."""
+"""What a column means, for columns whose title does not say it."""
 
 
 def meanings(columns: Sequence[Column]) -> str:
-    """One line that says what these columns say."""
+    """Returns one line that explains these columns."""
     text = "; ".join(MEANING[c.metric] for c in columns if c.metric in MEANING)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def columns_for(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """The columns to show for a scenario's rows: those of metrics that apply.
+    """Returns the columns to show for a scenario's rows: those of metrics that apply.
 
-    How long a flow takes to find its share says something only where there are others.
+    Convergence is shown only if there are several flows.
     """
     applies = {c.metric for c in COLUMNS if any(row[c.metric]["mean"] is not None for row in rows)}
     if "jain" not in applies:
@@ -59,7 +55,7 @@ def columns_for(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
 
 
 def number(value: float, like: float | None = None) -> str:
-    """Three significant digits or so, never an exponent: 0.123, 4.83, 97.6, 1234.
+    """Writes about three significant digits, never an exponent: 0.123, 4.83, 97.6, 1234.
 
     `like` is the number whose digits after the point to use.
     """
@@ -68,14 +64,14 @@ def number(value: float, like: float | None = None) -> str:
 
 
 def signed(text: str) -> str:
-    """A difference with its sign: +1.20, \u22121.20, 0."""
+    """Writes a difference with its sign, or 0 without one."""
     if not float(text):
         return text.removeprefix("-")
     return f"\u2212{text[1:]}" if text.startswith("-") else f"+{text}"
 
 
 def interval(low: float, high: float, mean: float) -> tuple[str, str]:
-    """The ends with the digits of their mean, or up to two more where they would look alike."""
+    """Writes the ends with the digits of their mean, or up to two more if they would look alike."""
     digits = _digits(mean)
     for more in range(3):
         texts = f"{low:.{digits + more}f}", f"{high:.{digits + more}f}"
@@ -89,9 +85,9 @@ LOPSIDED = 1.25
 
 
 def spread(low: float, high: float, mean: float) -> str:
-    """An interval in few characters.
+    """Writes an interval in few characters.
 
-    It is half of it after a \u00b1, or its ends where its sides differ.
+    It is half of it after a ±, or its ends if its sides differ.
     """
     below, above = margin(mean - low, mean), margin(high - mean, mean)
     sides = sorted((abs(mean - low), abs(high - mean)))
@@ -102,9 +98,9 @@ def spread(low: float, high: float, mean: float) -> str:
 
 
 def cell(metric: Mapping[str, Any], scale: float, shown: str = "{}") -> str:
-    """A mean and its interval, times `scale`, for a table; `shown` has the interval in it.
+    """Writes a mean and its interval, times `scale`, for a table; `shown` has the interval in it.
 
-    A dash if unknown.
+    It writes a dash if they are unknown.
     """
     if metric["mean"] is None:
         return "\u2013"
@@ -116,7 +112,7 @@ def cell(metric: Mapping[str, Any], scale: float, shown: str = "{}") -> str:
 
 
 def margin(value: float, mean: float) -> str:
-    """Half an interval, with the digits of its mean; "<0.1" where those would show nothing."""
+    """Writes half an interval with the digits of its mean, or "<0.1" if they would show nothing."""
     text = number(value, mean)
     return f"<{10.0 ** -_digits(mean):g}" if value > 0 and float(text) == 0 else text
 

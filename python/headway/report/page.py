@@ -1,4 +1,4 @@
-"""report.html: one file that fetches nothing; what a reader needs works without a script."""
+"""report.html: one file that fetches nothing. Its essential parts work without a script."""
 
 import base64
 import hashlib
@@ -18,22 +18,22 @@ from headway.summary import Tell, silent
 Facts = Mapping[str, Any]
 
 MOST_POINTS = 150_000
-"""Of all lines of a page together, about 8 bytes each: a page stays below 3 MB."""
+"""The most points of all lines of a page, about 8 bytes each, so that a page stays below 3 MB."""
 LINES_A_SERIES = 7
 """How often a series is drawn: its rate, delay, share, and the traces on demand."""
 MOST_PAIRS = 120
 """The most pairs of scheme and scenario whose series are drawn; scenarios outside sweeps come
 first."""
 NAMED = 6
-"""More schemes or scenarios than these are counted in the title."""
+"""More schemes or scenarios than this are counted in the title, not named."""
 BINS = 40, 280
-"""The fewest and the most points of a line. More points would not be visible."""
+"""The minimum and maximum number of a line's points. More points would not be visible."""
 
 
 def page(bench: Bench, tell: Tell = silent) -> str:
-    """The report of a bench as HTML.
+    """Returns the report of a bench as HTML.
 
-    The same bench gives the same bytes. `tell` is told how far it is.
+    The same bench gives the same bytes. `tell` takes the finished share.
     """
     facts = bench.facts
     style = styles([row["scheme"] for row in bench.rows])
@@ -90,7 +90,7 @@ def page(bench: Bench, tell: Tell = silent) -> str:
 
 
 def _contents(bench: Bench, style: Mapping[str, Style], members: Collection[str]) -> list[Content]:
-    """What there is to show of each scenario that has results; `members` are those of sweeps."""
+    """Returns the content of each scenario that has results; `members` are those of sweeps."""
     points = min(BINS[1], max(BINS[0], MOST_POINTS // (LINES_A_SERIES * max(len(bench.series), 1))))
     found = {}
     left = MOST_PAIRS
@@ -112,14 +112,14 @@ def _resource(name: str) -> str:
 
 
 def _policy(script: str) -> str:
-    """A content security policy: nothing is fetched, and only our script runs."""
+    """Returns a content security policy: nothing is fetched, and only our script runs."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rules = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     return f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
 
 
 def _css(style: Mapping[str, Style]) -> str:
-    # A chart's colours stand in its marks; on a dark screen they are exchanged.
+    # A chart's colours are in its marks; a dark screen exchanges them.
     swap = "".join(
         f'svg [{what}="{light}"]{{{what}:light-dark({light},{dark})}}'
         for light, dark in DARK.items()
@@ -132,7 +132,7 @@ def _css(style: Mapping[str, Style]) -> str:
 
 
 def _side(style: Mapping[str, Style], swept: Sequence[Family], alone: Sequence[Content], *, summary: bool) -> str:
-    """Beside the results: where to go, and which schemes to show."""
+    """Returns the side column: links to sections, and the choice of schemes."""
     names = [f.name for f in swept] + [c.scenario["name"] for c in alone]
     places = [(tables.anchor(name), name) for name in names] + [("how", "How this was made")]
     if summary:

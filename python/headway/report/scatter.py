@@ -1,4 +1,4 @@
-"""Throughput against delay, or against loss.
+"""Draws throughput against delay, or against loss.
 
 There is one point a scheme, with the region in which its means lie.
 """
@@ -17,19 +17,19 @@ Row = Mapping[str, Any]
 
 WIDE = (760, 380)
 SMALL = (400, 300)
-"""Sizes: alone in a report, and next to other charts; width and height in pixels."""
+"""Sizes alone in a report, and next to other charts: width and height in pixels."""
 MANY = 10
 """From this number of schemes on, markers are smaller and ellipses paler."""
 
 
 class Across(NamedTuple):
-    """What is drawn from right to left: less of it is better."""
+    """The quantity that is drawn from right to left: less of it is better."""
 
     metric: str
     title: str
     unit: str
     said: str
-    """Its name next to a number."""
+    """The quantity's name after a number."""
     digits: int = 0
     scale: float = 1.0
 
@@ -48,26 +48,26 @@ def throughput_against_delay(
     *,
     from_zero: bool = True,
 ) -> Spec:
-    """Mean throughput over mean p95 delay, with delay growing to the left.
+    """Draws mean throughput over mean p95 delay, with delay growing to the left.
 
-    So better is up and to the right. What an interval has beyond an axis is cut off at its end.
+    So better is up and to the right. The part of an interval beyond an axis is cut off.
 
     Args:
         rows: Rows of one scenario, as `summarise` makes them.
         style: A style for each scheme.
         regions: The confidence ellipse of each scheme that has one; the others get whiskers.
         title: Stands above the chart.
-        size: Of the plot, in pixels.
+        size: Size of the plot, in pixels.
         across: Replaces delay; `regions` are then of it.
-        from_zero: Whether the throughput's axis begins at 0. If not, it does so only if that shows
-            the schemes apart; else its title says that it does not.
+        from_zero: Whether the throughput's axis always begins at 0. If not, it begins there only if
+            the schemes are distinguishable; else its title says that it does not.
     """
     there = (row for row in rows if row[across.metric]["mean"] is not None)
     points = [_point(row, style[row["scheme"]].name, across, regions.get(row["scheme"])) for row in there]
     if not points:
         return {"width": size[0], "height": 20, "data": {"values": []}, "mark": "point", "title": title}
     capacity = _capacity(rows)
-    # An interval may reach below zero; what is drawn does not.
+    # An interval may reach below zero; only the part above is drawn.
     middle = min(p["delay"] for p in points), max(p["delay"] for p in points)
     low = max(min(p["delay_low"] for p in points), middle[0] / 2)
     high = min(max(p["delay_high"] for p in points), middle[1] * 2)
@@ -75,7 +75,7 @@ def throughput_against_delay(
     if log:
         x_domain = [low / 1.25, high * 1.25]
     else:
-        # A millisecond of a hundred is not to look like a world apart.
+        # A millisecond of a hundred must not look like a large difference.
         margin = max(0.12 * (high - low), 0.05 * high) or 1.0
         x_domain = [max(0, low - margin), high + margin]
     y_domain = _rates(points, capacity, from_zero=from_zero)
@@ -119,10 +119,10 @@ def throughput_against_delay(
 
 
 def _rates(points: Sequence[Row], capacity: float | None, *, from_zero: bool) -> list[float]:
-    """The ends of the throughput's axis."""
+    """Returns the ends of the throughput's axis."""
     low = min(p["rate_low"] for p in points)
     high = max([p["rate_high"] for p in points] + ([capacity] if capacity else []))
-    # A hundredth of the rate is not to look like a world apart.
+    # A hundredth of the rate must not look like a large difference.
     bottom = low - max(0.12 * (high - low), 0.05 * high)
     if from_zero or bottom < 0.5 * high:
         return [0.0, high * 1.12 or 1.0]
@@ -130,7 +130,7 @@ def _rates(points: Sequence[Row], capacity: float | None, *, from_zero: bool) ->
 
 
 def side_by_side(charts: Sequence[Spec], title: str) -> Spec:
-    """Charts in one row, each with its own scales."""
+    """Puts charts in one row, each with its own scales."""
     # Layers of one name would share their data.
     apart = [
         chart | {"layer": [layer | {"name": f"chart{number}-{k}"} for k, layer in enumerate(chart["layer"])]}
@@ -156,7 +156,7 @@ def _point(row: Row, name: str, across: Across, region: Ellipse | None) -> dict[
     if outline:
         delay_low, delay_high = min(x for x, _ in outline), max(x for x, _ in outline)
         rate_low, rate_high = min(y for _, y in outline), max(y for _, y in outline)
-    # The name of several models has their number.
+    # The name of several models contains their number.
     model = f" ({row['model']})" if row["model"] and "," not in row["model"] else ""
     return {
         "scheme": row["scheme"],
@@ -173,10 +173,10 @@ def _point(row: Row, name: str, across: Across, region: Ellipse | None) -> dict[
 
 
 def _region(p: Row, look: Style, x: Spec, y: Spec, least: float, fill: float) -> list[Spec]:
-    """The ellipse of a point, or its whiskers where there is none."""
+    """Draws the ellipse of a point, or its whiskers if it has none."""
     line = {"color": look.colour, "strokeWidth": 1.5, "clip": True}
     if p["outline"]:
-        # A logarithmic axis has no place for what is not above zero.
+        # A logarithmic axis has only positive values.
         values = [{"delay": max(d, least / 2), "rate": r, "k": k} for k, (d, r) in enumerate(p["outline"])]
         mark = line | {"type": "line", "interpolate": "linear-closed", "fill": look.colour, "fillOpacity": fill}
         order = {"field": "k", "type": "quantitative"}
@@ -222,10 +222,11 @@ def _marker(p: Row, look: Style, x: Spec, y: Spec, area: float) -> list[Spec]:
 
 
 def _capacity(rows: Sequence[Row]) -> float | None:
-    """The mean capacity in Mbit/s from which utilisation is computed.
+    """Returns the mean capacity in Mbit/s, computed from utilisation.
 
-    Throughput counts from the first arrival and utilisation from the flow's begin, so that each row
-    says somewhat too much; least the one whose data came first.
+    Throughput counts from the first arrival and utilisation from the flow's start, so each row
+    gives a capacity that is slightly too large. The row whose data came first has the smallest
+    error.
     """
     both = [(row["throughput_mbps"]["mean"], row["utilisation"]["mean"]) for row in rows]
     return min((float(rate / share) for rate, share in both if rate and share), default=None)
@@ -242,7 +243,7 @@ def _capacity_line(capacity: float, y: Spec, size: tuple[int, int]) -> list[Spec
 
 
 def _better(size: tuple[int, int]) -> Spec:
-    """The note that says which way is better."""
+    """Draws the note that says which way is better."""
     return {
         "data": {"values": [{}]},
         "mark": {
@@ -268,9 +269,9 @@ def _label(
     capacity: float | None,
     size: tuple[int, int],
 ) -> None:
-    """Gives each point the place of its label: alignment, dx and dy in pixels.
+    """Gives each point the position of its label: alignment, dx and dy in pixels.
 
-    None for no label.
+    None means no label.
     """
     scale = math.log if log else float
     low, high = scale(x_domain[0]), scale(x_domain[1])
@@ -286,7 +287,7 @@ def _label(
         left, under = at(p["delay_high"], p["rate_low"])
         right, upper = at(p["delay_low"], p["rate_high"])
         whiskers = Box(left - 3, y - 4, right + 3, y + 4), Box(x - 4, upper - 2, x + 4, under + 2)
-        # An ellipse is pale enough to be written on.
+        # An ellipse is pale enough for text on it.
         marks.append((Box(x - 9, y - 9, x + 9, y + 9), *(() if p["outline"] else whiskers)))
     drawn, written = [], [Box(size[0] - 170, size[1] - 22, size[0], size[1])]
     if capacity:

@@ -44,21 +44,21 @@ MOST_LISTED = 16
 
 @dataclass(frozen=True)
 class Content:
-    """What a scenario's section is made of."""
+    """The contents of a scenario's section."""
 
     scenario: Mapping[str, Any]
     rows: Sequence[Row]
     series: Sequence[Series]
-    """Of the first run of each scheme."""
+    """The series of the first run of each scheme."""
     regions: Mapping[str, Ellipse]
     style: Mapping[str, Style]
     points: int
-    """Of a line, at most."""
+    """The most points of a line."""
     room: bool
     """Whether the page has room for charts over time."""
 
     def by_scheme(self) -> Iterable[tuple[Style, list[Series]]]:
-        """The series of each scheme, in the order of the rows."""
+        """Returns the series of each scheme, in the order of the rows."""
         for row in self.rows:
             own = [s for s in self.series if s["scheme"] == row["scheme"]]
             if own:
@@ -66,7 +66,7 @@ class Content:
 
 
 def scenario_section(c: Content, level: int = 2) -> str:
-    """All there is to say of one scenario; its heading is of `level`."""
+    """Returns the section of one scenario; its heading is of `level`."""
     name = c.scenario["name"]
     shown = [
         f'<h{level} id="{tables.anchor(name)}" tabindex="-1">{escape(name)}</h{level}>',
@@ -89,7 +89,7 @@ def scenario_section(c: Content, level: int = 2) -> str:
 
 
 def overview(contents: Sequence[Content]) -> str:
-    """Throughput against delay of each of these scenarios, in small charts.
+    """Returns small charts of throughput against delay for these scenarios.
 
     There are none if the scenarios are too many.
     """
@@ -111,7 +111,7 @@ def overview(contents: Sequence[Content]) -> str:
 
 
 def _compared(c: Content, level: int) -> str:
-    """Every scheme compared run by run with the one of `--against`."""
+    """Compares every scheme run by run with the one of `--against`."""
     rows = [row for row in c.rows if "against" in row]
     if not rows:
         return ""
@@ -129,7 +129,7 @@ def _compared(c: Content, level: int) -> str:
 
 
 def family_section(family: Family, members: Sequence[Content], level: int = 2) -> str:
-    """Metrics over the value that a sweep varies; what is behind each value folds out."""
+    """Draws metrics over the value that a sweep varies; the section of each value folds out."""
     style = members[0].style
     x = _swept_axis(family)
     figures = []
@@ -266,7 +266,7 @@ def _over_time(c: Content, level: int) -> str:
 
 
 def _traces(c: Content, level: int) -> str:
-    """Folds: the queue, the window and what else is on demand, and how delay is distributed."""
+    """Returns folds with the traces on demand, such as the queue, and the distribution of delay."""
     folds = []
     end = max((_end(series) for _, series in c.by_scheme()), default=0.0)
     thin = sum(len(single(series)) for _, series in c.by_scheme()) <= MOST_THIN
@@ -317,15 +317,17 @@ def _card(look: Style, panels: Sequence[str]) -> str:
 
 
 def _machine(c: Content) -> str:
-    """Of runs in real time how well the machine kept up; in sight where it did not."""
+    """Shows how well the machine kept up with runs in real time.
+
+    It is unfolded if the machine did not.
+    """
     if not any(row["fitness"] for row in c.rows):
         return ""
     table = tables.machine(c.rows, c.style, "How the machine disturbed the runs, the worst run of each scheme")
     reasons = [why for row in c.rows if (why := reason(row))]
-    told = "".join(f'<p class="warn">{escape(why)}.</p>' for why in reasons)
-    return (
-        f"<details{' open' if told else ''}><summary>How well the machine kept up</summary>{told}{table}</details>"
-    )
+    paragraphs = "".join(f'<p class="warn">{escape(why)}.</p>' for why in reasons)
+    is_open = " open" if paragraphs else ""
+    return f"<details{is_open}><summary>How well the machine kept up</summary>{paragraphs}{table}</details>"
 
 
 def _written(scenario: Mapping[str, Any]) -> str:

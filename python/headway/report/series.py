@@ -1,4 +1,4 @@
-"""Time series as they are drawn: thinned, shared out among flows, sorted."""
+"""Prepares time series for charts: thinned, as shares of flows, sorted."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,34 +6,34 @@ from typing import Any
 
 Series = Mapping[str, Any]
 Line = list[tuple[float, float | None]]
-"""Points of a line; None breaks it."""
+"""The points of a line; None breaks it."""
 
 ALL = -1
-"""The flow of the series that takes all flows under test together."""
+"""The flow number of the series of all flows under test together."""
 MOST_FLOWS = 8
 """The most flows with lines of their own."""
 SECOND = 1.0
 
 
 def pooled(series: Sequence[Series]) -> Series | None:
-    """The series of all flows together."""
+    """Returns the series of all flows together."""
     return next((s for s in series if s["flow"] == ALL and s["time_s"]), None)
 
 
 def single(series: Sequence[Series]) -> list[Series]:
-    """The series of single flows, where there are several."""
+    """Returns the series of single flows, if there are several."""
     flows = [s for s in series if s["flow"] != ALL and s["time_s"]]
     return flows if len(flows) > 1 else []
 
 
 def bin_s(series: Series) -> float:
-    """How long a bin is."""
+    """Returns the length of a bin in s."""
     times = series["time_s"]
     return times[1] - times[0] if len(times) > 1 else 1.0
 
 
 def line(series: Series, column: str, most: int) -> Line:
-    """A column over time to the end of its last bin.
+    """Returns a column over time to the end of its last bin.
 
     It has at most `most` points, each the mean of neighbouring bins.
     """
@@ -46,7 +46,7 @@ def line(series: Series, column: str, most: int) -> Line:
 
 
 def shares(flows: Sequence[Series], most: int) -> list[Line]:
-    """Each flow's share of what all of them deliver together, 0 to 1, second by second."""
+    """Returns each flow's share of what all of them deliver together, 0 to 1, second by second."""
     rates = _by_second(flows)
     totals = [sum(at) for at in zip(*rates, strict=True)]
     seconds = _seconds(flows, len(totals), most)
@@ -60,9 +60,9 @@ def shares(flows: Sequence[Series], most: int) -> list[Line]:
 
 
 def fairness(flows: Sequence[Series], most: int) -> Line:
-    """Jain's index in each second among the flows that were there all of it, delivering or not."""
+    """Returns Jain's index in each second among the flows that were active throughout it."""
     rates = _by_second(flows)
-    # What is in flight is sampled as a bin ends, for as long as the flow is there.
+    # In-flight data is sampled at the end of a bin, for as long as the flow is there.
     present = [[all(v is not None for v in bins) for bins in _seconds_of(f, "in_flight_packets")] for f in flows]
     index: list[float | None] = []
     for at, here in zip(zip(*rates, strict=True), zip(*present, strict=True), strict=True):
@@ -73,9 +73,9 @@ def fairness(flows: Sequence[Series], most: int) -> Line:
 
 
 def distribution(series: Series, column: str, most: int) -> Line:
-    """For values of a column, the share of bins that have at most that value.
+    """Returns for values of a column the share of bins that have at most that value.
 
-    Bins without any do not count.
+    Bins without a value do not count.
     """
     values = sorted(v for v in series.get(column) or [] if v is not None)
     if not values:
@@ -86,24 +86,24 @@ def distribution(series: Series, column: str, most: int) -> Line:
 
 
 def _closed(points: Line, series: Series) -> Line:
-    """The last value holds to the end of the last bin."""
+    """Repeats the last value at the end of the last bin."""
     return [*points, (round(series["time_s"][-1] + bin_s(series), 3), points[-1][1])]
 
 
 def _by_second(flows: Sequence[Series]) -> list[list[float]]:
-    """Mean rates in whole seconds, or in bins where those are longer."""
+    """Returns mean rates in whole seconds, or in bins if those are longer."""
     return [[sum(bins) / len(bins) for bins in _seconds_of(flow, "throughput_mbps")] for flow in flows]
 
 
 def _seconds_of(flow: Series, column: str) -> list[Sequence[Any]]:
-    """A column's bins, second by second."""
+    """Returns a column's bins, second by second."""
     group = max(1, round(SECOND / bin_s(flow)))
     values = flow[column]
     return [values[k : k + group] for k in range(0, len(values), group)]
 
 
 def _seconds(flows: Sequence[Series], count: int, most: int) -> list[tuple[float, int, int]]:
-    """When each point that is drawn begins, and which seconds are averaged in it."""
+    """Returns when each drawn point begins, and which seconds it averages."""
     length = max(SECOND, bin_s(flows[0]))
     group = math.ceil(count / most)
     return [(round(k * length, 3), k, k + group) for k in range(0, count, group)]

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-# Each on light paper and on dark.
+# Each colour as it is on light paper and on dark.
 INK = "#1b1f24"
 SOFT = "#5c6670"
 GRID = "#dfe3e7"
@@ -76,7 +76,7 @@ FIXED = {
 }
 
 LONGEST_NAME = 40
-"""A longer name of a scheme takes the room of a table's columns."""
+"""A longer name of a scheme would take the room of a table's columns."""
 
 Look = tuple[str, str]
 """The names of a colour and a marker."""
@@ -87,22 +87,23 @@ class Style:
     """How a scheme is drawn."""
 
     colour: str
-    """On light paper, as #rrggbb."""
+    """The colour on light paper, as #rrggbb."""
     marker: str
-    """An SVG path."""
+    """The marker as an SVG path."""
     name: str = field(compare=False)
-    """What the page calls it: see `names_shown`."""
+    """The scheme's name on the page; see `names_shown`."""
     key: str = field(compare=False)
-    """The class in the page of everything that is this scheme's, so that a filter can hide it."""
+    """The class in the page of everything that belongs to this scheme, so that a filter can hide
+    it."""
 
 
 def styles(schemes: Sequence[str]) -> dict[str, Style]:
-    """A style for each scheme, all different as long as there are looks left.
+    """Returns a style for each scheme, all different as long as there are unused looks.
 
-    The scheme alone decides: a known one has a look of its own, another name one drawn from its
-    letters, and with parameters it keeps the name's colour under a marker drawn from the
-    parameters. Only where two such drawn looks meet in one report does the later in alphabetical
-    order take the next free one.
+    The scheme alone decides: a known one has a look of its own, and another name has one drawn from
+    its letters. With parameters it keeps the name's colour, with a marker drawn from the
+    parameters. If two drawn looks meet in one report, the later one in alphabetical order takes the
+    next free look.
     """
     taken: set[Look] = set()
     looks = {}
@@ -117,11 +118,10 @@ def styles(schemes: Sequence[str]) -> dict[str, Style]:
 
 
 def names_shown(specs: Sequence[str]) -> dict[str, str]:
-    """What tables and charts call schemes, by their specs.
+    """Returns the names of schemes in tables and charts, by their specs.
 
-    Several models are counted, and of a long folder the end is shown.
-
-    If two would have the same name, both keep their specs.
+    Several models are counted, and of a long folder the end is shown. If two would have the same
+    name, both keep their specs.
     """
     found = {}
     for spec in specs:
@@ -147,7 +147,7 @@ def _look(scheme: str) -> Look:
 
 
 def _from(look: Look) -> list[Look]:
-    """All looks, from this one on.
+    """Returns all looks, from this one on.
 
     First come the other markers of its colour, then the other colours.
     """

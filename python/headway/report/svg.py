@@ -1,4 +1,4 @@
-"""Vega-Lite specifications drawn to SVG or PNG, without a browser and without the network."""
+"""Draws Vega-Lite specifications as SVG or PNG, without a browser and without the network."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ CONFIG: Spec = {
         "titleFontWeight": "normal",
         "titlePadding": 8,
     },
-    # Only a mark that has something to say has a description.
+    # Only marks with a text for the reader have a description.
     "mark": {"aria": False},
     "title": {"color": INK, "fontSize": 13, "fontWeight": 600, "anchor": "start", "offset": 10},
 }
@@ -48,7 +48,7 @@ CONFIGURED: Spec = {
     "padding": 2,
 }
 
-# What a reader of the picture does not see: it would be two thirds of the page.
+# This is invisible in the picture, and would be two thirds of the page.
 NOISE = {"aria-roledescription", "role", "aria-hidden", "pointer-events", "version"}
 DEFAULTS = {("font-weight", "normal"), ("opacity", "1"), ("stroke-width", "1"), ("transform", "translate(0,0)")}
 LENGTHS = ("x1", "y1", "x2", "y2")
@@ -56,14 +56,14 @@ FROM_PAGE = ("font-family", "stroke-miterlimit")
 
 
 def svg(spec: Spec, label: str = "") -> str:
-    """The chart as SVG text that takes its font from the page.
+    """Returns the chart as SVG text that takes its font from the page.
 
-    What a mark's description says shows when the pointer rests on it, without a script. The marks
-    of a layer whose name is `k3-...` get the class k3.
+    A mark's description shows when the pointer rests on it, without a script. The marks of a layer
+    whose name is `k3-...` get the class k3.
 
     Args:
         spec: The chart.
-        label: What a screen reader says of it.
+        label: The text for screen readers.
     """
     root = ElementTree.fromstring(_draw(spec))
     for name in FROM_PAGE:
@@ -76,23 +76,23 @@ def svg(spec: Spec, label: str = "") -> str:
 
 
 def standalone(spec: Spec) -> str:
-    """The chart as an SVG file: with its fonts, a background and a margin."""
+    """Returns the chart as an SVG file: with its fonts, a background and a margin."""
     return _draw(on_white(spec))
 
 
 def png(spec: Spec, scale: float = 2.0) -> bytes:
-    """The chart as a PNG picture on white."""
+    """Returns the chart as a PNG picture on white."""
     return _drawn({"spec": on_white(spec), "scale": scale})
 
 
 def on_white(spec: Spec) -> Spec:
-    """The chart as it is to stand by itself: with a background and a margin."""
+    """Returns the chart for a file of its own: with a background and a margin."""
     return CONFIGURED | spec | {"background": "#ffffff", "padding": 16}
 
 
 def _draw(spec: Spec) -> str:
     text = _with_own_clips(_drawn({"spec": CONFIGURED | spec}).decode())
-    # Tenths of a pixel are fine enough.
+    # A precision of a tenth of a pixel is enough.
     return re.sub(r' (d|transform)="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), text)
 
 
@@ -100,7 +100,7 @@ CLIP = re.compile(r'(id="clip|url\(#clip)(\d+)')
 
 
 def _with_own_clips(svg: str) -> str:
-    """The chart with clips that are named by its content.
+    """Names the chart's clips by its content.
 
     Vega numbers clips over all charts of a process: the same chart would differ each time. On a
     page the clips of two charts need different names.
@@ -115,20 +115,23 @@ _LOCK = threading.Lock()
 
 @cache
 def _drawer(_: int) -> subprocess.Popen[bytes]:
-    """The process that draws for the process of that id. It ends when its standard input does."""
+    """Starts the process that draws for the process of that id.
+
+    It ends when its standard input does.
+    """
     return subprocess.Popen(
         [sys.executable, "-P", str(Path(__file__).with_name("draw.py"))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd="/",
-        # A signal to a command lets it end its charts.
+        # A command that gets a signal still finishes its charts.
         start_new_session=True,
     )
 
 
 def _drawn(chart: dict[str, Any]) -> bytes:
-    """The picture that `draw.py` makes of a chart. Raises RunError where it makes none."""
+    """Returns the picture that `draw.py` makes of a chart. Raises RunError if it fails."""
     line = json.dumps(chart, default=lambda scalar: scalar.item()).encode() + b"\n"
     with _LOCK:
         try:
@@ -154,17 +157,17 @@ def _drawn(chart: dict[str, Any]) -> bytes:
 
 
 def _streams(drawer: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
-    """Where a chart goes, and where its picture comes from."""
+    """Returns the streams for charts and for their pictures."""
     assert drawer.stdin
     assert drawer.stdout
     return drawer.stdin, drawer.stdout
 
 
 def _forget(drawer: subprocess.Popen[bytes]) -> str:
-    """Another process draws from now on; how this one ended."""
+    """Makes the next chart start another process. Returns how this one ended."""
     _drawer.cache_clear()
     for stream in _streams(drawer):
-        # Nobody reads what is still to be written.
+        # Its unwritten input is dropped, because it has no reader.
         with suppress(OSError):
             stream.close()
     drawer.kill()
@@ -176,9 +179,9 @@ def _forget(drawer: subprocess.Popen[bytes]) -> str:
 
 
 def _shorter(path: str) -> str:
-    """A path of straight lines without points that stand on the way.
+    """Shortens a path of straight lines.
 
-    Each line is in its shortest spelling.
+    It drops points on the way, and uses the shortest spelling of each line.
     """
     if not re.fullmatch(r"[ML][-\d.,MLZ]*", path):
         return path
@@ -192,7 +195,7 @@ def _shorter(path: str) -> str:
             drawn = [(x, y)]
         elif (x, y) != drawn[-1]:
             flat, upright = y == drawn[-1][1], x == drawn[-1][0]
-            # Onwards to the right along the same height: one line instead of two.
+            # Two lines to the right at the same height become one.
             if flat and len(drawn) > 1 and drawn[-2][1] == y and parts[-1][0] == "H" and _between(drawn, x):
                 parts.pop()
                 drawn.pop()
@@ -225,7 +228,7 @@ def _slim(element: ElementTree.Element) -> None:
         key = re.search(r"\b(k\d+)_", attributes.pop("class"))
         if key:
             attributes["class"] = key[1]
-    # A group that does nothing gives its place to its only child.
+    # A group without effect is replaced by its only child.
     if len(element) == 1 and element.tag == GROUP and not attributes and element[0].tag == element.tag:
         child = element[0]
         attributes.update(child.attrib)

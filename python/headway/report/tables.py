@@ -1,4 +1,4 @@
-"""Tables of a report: metrics, flows, the summary over scenarios, bars of loss."""
+"""The tables of a report: metrics, flows, the summary over scenarios, bars of loss."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,11 +14,11 @@ Metric = Mapping[str, Any]
 
 FLOW_COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "delay_mean_ms", "queue_p95_ms", "convergence_s")
 DENSE, DENSEST = 8, 9
-"""From these numbers of columns on, a table of metrics is set closer, and closer still."""
+"""From these numbers of columns on, a table of metrics is set narrower, and narrower still."""
 BOTH = ("throughput_mbps", "delay_p95_ms")
-"""What the table over scenarios shows first: neither alone says which scheme is better."""
+"""The metrics of the summary's first view, because neither alone says which scheme is better."""
 SUMMARY = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
-"""Metrics of the table over scenarios, to be chosen one by one."""
+"""The metrics of the summary that can be chosen one by one."""
 LEADING = (
     '<b class="best">Best mean</b> of each scenario; <span class="close">shaded</span>: the runs do not show that '
     f"it is worse than the best by more than the margin ({MARGINS}, else 1%), run by run, "
@@ -32,23 +32,23 @@ VERDICTS = (
 
 
 def marker(style: Style) -> str:
-    """A scheme's marker as it stands in text."""
+    """Returns a scheme's marker for text."""
     path = f'<path d="{style.marker}" fill="{style.colour}"/>'
     return f'<svg class="marker" viewBox="-.75 -.75 1.5 1.5" aria-hidden="true">{path}</svg>'
 
 
 def named(style: Style) -> str:
-    """A scheme's marker and name."""
+    """Returns a scheme's marker and name."""
     return f'{marker(style)}<span class="name">{_breakable(style.name)}</span>'
 
 
 def _breakable(name: str) -> str:
-    """A name as text that may go on in the next line before a setting or its value."""
+    """Returns a name as text that may be broken before a setting or its value."""
     return escape(name).replace(":", ":<wbr>").replace("=", "=<wbr>")
 
 
 def metrics(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
-    """One row a scheme; a click on a column's head sorts."""
+    """Makes a table of one row a scheme; a click on a column's head sorts."""
     shown = columns_for(rows)
     body = [
         f'<tr class="{style[row["scheme"]].key}"><th scope="row">{named(style[row["scheme"]])}'
@@ -63,7 +63,7 @@ def metrics(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> st
 
 
 def _badge(row: Row) -> str:
-    """Marks a scheme of which runs are unfit."""
+    """Marks a scheme that has unfit runs."""
     unfit = row["fitness"]["unfit"] if row["fitness"] else []
     if not unfit:
         return ""
@@ -84,19 +84,19 @@ MACHINE = (
 
 
 def machine(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
-    """How well the machine kept up with each scheme's runs: the worst of them."""
+    """Makes a table of how well the machine kept up with the worst run of each scheme."""
     body = []
     for row in rows:
         look, found = style[row["scheme"]], row["fitness"]
         if found:
-            # As metrics have it, for their cells.
+            # In the form of metrics, which cells take.
             cells = "".join(_cell({"mean": found[c.metric], "ci95": None}, c) for c in MACHINE)
             body.append(f'<tr class="{look.key}"><th scope="row">{named(look)}{_badge(row)}</th>{cells}</tr>')
     return _table("machine", caption, f"{_head('scheme', MACHINE)}<tbody>{''.join(body)}</tbody>")
 
 
 def flows(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
-    """The flows of each scheme, with their share of what all of them deliver."""
+    """Makes a table of the flows of each scheme, with their share of what all of them deliver."""
     every = [flow for row in rows for flow in row["flows"]]
     shown = [c for c in COLUMNS if c.metric in FLOW_COLUMNS and any(f[c.metric]["mean"] is not None for f in every)]
     bodies = []
@@ -119,10 +119,7 @@ def flows(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
 
 
 def compared(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
-    """One row a scheme.
-
-    It says how far the scheme lies above another in the same runs, and what that says of it.
-    """
+    """Makes a table of each scheme's differences from another in the same runs, with verdicts."""
     shown = [m for m in MEASURES if any(m.metric in row["against"] for row in rows)]
     body = []
     for row in rows:
@@ -138,7 +135,7 @@ def compared(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> s
 
 
 def _difference(found: Mapping[str, Any] | None) -> str:
-    """A cell: the difference, its interval, and its zone."""
+    """Returns a cell: the difference, its interval, and its zone."""
     if found is None or found["difference"]["mean"] is None:
         return "<td>\u2013</td>"
     mean, ends = found["difference"]["mean"], found["difference"]["ci95"]
@@ -156,7 +153,7 @@ def over_scenarios(
     style: Mapping[str, Style],
     leaders: Callable[[Column], Leaders],
 ) -> str:
-    """Schemes against scenarios, for a choice of the reader's.
+    """Makes a table of schemes against scenarios, for a metric that the reader chooses.
 
     The first choice is throughput and delay together, as differences from the scheme of `--against`
     if there is one. The others are one metric each, whose `leaders` are marked.
@@ -227,12 +224,12 @@ def over_scenarios(
 
 
 def _short(metric: Metric, column: Column) -> str:
-    """A mean alone."""
+    """Returns a mean without its interval."""
     return "\u2013" if metric["mean"] is None else number(metric["mean"] * column.scale)
 
 
 def _verdict(found: Mapping[str, Any], unit: str) -> str:
-    """A line: a difference and its zone."""
+    """Returns a line: a difference and its zone."""
     if found["difference"]["mean"] is None:
         return "<div>\u2013</div>"
     zone = found["zone"]
@@ -241,7 +238,7 @@ def _verdict(found: Mapping[str, Any], unit: str) -> str:
 
 
 def loss_bars(rows: Sequence[Row], style: Mapping[str, Style]) -> str:
-    """A bar a scheme with a whisker for its interval; nothing where nothing was lost."""
+    """Draws a bar a scheme with a whisker for its interval; nothing if nothing was lost."""
     top = max((row["loss"]["ci95"] or [row["loss"]["mean"]])[-1] or 0.0 for row in rows)
     if not top:
         return ""
@@ -252,7 +249,7 @@ def loss_bars(rows: Sequence[Row], style: Mapping[str, Style]) -> str:
             continue
         low, high = row["loss"]["ci95"] or (mean, mean)
         left, width = 100 * max(low, 0.0) / top, 100 * (high - max(low, 0.0)) / top
-        # As SVG, for its colours follow the page's.
+        # Drawn as SVG, so that its colours follow the page's.
         bar = (
             '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
             f'<rect y="1.5" width="{100 * mean / top:.2f}" height="7" fill="{look.colour}" fill-opacity="0.75"/>'
@@ -267,12 +264,12 @@ def loss_bars(rows: Sequence[Row], style: Mapping[str, Style]) -> str:
 
 
 def anchor(scenario: str) -> str:
-    """The id of a scenario's section; no two names have the same."""
+    """Returns the id of a scenario's section; no two names have the same."""
     return "at-" + "".join(c if c.isalnum() or c in "-." else f"_{ord(c):x}_" for c in scenario)
 
 
 def _table(kind: str, caption: str, inside: str) -> str:
-    """A table that scrolls sideways by itself, also with the keyboard."""
+    """Makes a table that scrolls sideways by itself, also with the keyboard."""
     text = escape(caption)
     return (
         f'<div class="scroll" role="region" aria-label="{text}" tabindex="0">'
@@ -300,7 +297,7 @@ def _cell(metric: Metric, column: Column, rank: str = "") -> str:
 
 
 def _rank(ahead: Leaders, scheme: str, scenario: str) -> str:
-    """The class of a cell: the best of its scenario, or not shown to be worse."""
+    """Returns the class of a cell: the best of its scenario, or not shown to be worse."""
     if ahead.best.get(scenario) == scheme:
         return ' class="best"'
     return ' class="close"' if (scheme, scenario) in ahead.close else ""

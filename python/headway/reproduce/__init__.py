@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from headway.reproduce.figure import Paper
 
 PAPERS = {name: f"headway.reproduce.{name.replace('-', '_')}" for name in ("bbr-tuning", "interval", "owl", "rax")}
-"""Papers by the name that the command line gives them; the module has the Paper as PAPER."""
+"""Papers by their names on the command line. A paper's module has the Paper as PAPER."""
 
 
 def paper(name: str) -> Paper:
-    """A paper of PAPERS."""
+    """Returns a paper of PAPERS."""
     found: Paper = import_module(PAPERS[name]).PAPER
     return found
 

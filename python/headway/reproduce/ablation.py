@@ -1,4 +1,4 @@
-"""Where the trainings of an ablation are, and whether they are of what the ablation is today."""
+"""Finds the trainings of an ablation, and checks that the ablation has not changed since."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def trainings(lab: Lab, of: str, name: str) -> list[Path]:
-    """The model folders of all trainings of an ablation, where `headway train` writes them.
+    """Returns the model folders of all trainings of an ablation, where `headway train` writes them.
 
     Args:
         lab: Its `models` is the folder that has them; None for `out/train`.
-        of: What the ablation is of, as `headway train` has it: "owl".
+        of: The ablation's system, as `headway train` has it: "owl".
         name: The ablation.
 
     Raises:
@@ -42,10 +42,10 @@ def trainings(lab: Lab, of: str, name: str) -> list[Path]:
 
 
 def _differs(folder: Path, of: str, name: str) -> str | None:
-    """What an ablation was trained with that has changed.
+    """Returns the settings with which an ablation was trained and that have changed since.
 
-    A folder without a card is the loader's to refuse. What a feature or the rule means is code, and
-    not seen here: the card has its version.
+    The loader refuses a folder without a card. The meaning of a feature or of the rule is in code,
+    and is not compared here: the card has its version.
     """
     try:
         trained = tomllib.loads((folder / "card.toml").read_text(encoding="utf-8-sig"))["training"]
@@ -56,7 +56,7 @@ def _differs(folder: Path, of: str, name: str) -> str | None:
     try:
         if settings != find(of, name).hash:
             return "settings"
-    except UsageError:  # without headway[train] nobody can tell
+    except UsageError:  # Without headway[train] the settings cannot be compared.
         return None
     try:
         changed = any(Scenario.load(scenario).hash != known for scenario, known in scenarios.items())

@@ -1,4 +1,4 @@
-"""Lines over time with a band: medians of runs and their quartiles, and single runs."""
+"""Charts over time with a band: medians of runs and their quartiles, and single runs."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ if TYPE_CHECKING:
     from headway.report.svg import Spec
 
 SIZE = (330, 150)
-"""Of a panel, in pixels."""
+"""Size of a panel in pixels."""
 CLOUD = (330, 220)
-"""Of a panel of points."""
+"""Size of a panel of points in pixels."""
 BAND = SOFT
-"""Between the quartiles: grey on light screens and on dark ones."""
+"""Colour of the band between the quartiles: grey on light screens and on dark ones."""
 OWN = Style(INK, "M-.8,-.15H.8V.15H-.8Z", "median", "own")
-"""The line of `band`'s own median, which has no symbols: a legend shows a dash for it."""
+"""The style of `band`'s own median. It has no symbols, so a legend shows a dash."""
 
 Band = list[tuple[float, float, float, float]]
-"""Time, median, first quartile, third quartile."""
+"""A row of time, median, first quartile and third quartile."""
 
 
 def quartiles(lines: Sequence[Sequence[float | None]], times: Sequence[float]) -> Band:
-    """Median and quartiles of runs in each bin; a run that has nothing there does not count."""
+    """Returns median and quartiles of runs in each bin.
+
+    A run without a value in a bin does not count there.
+    """
     found: Band = []
     for time, values in zip(times, zip(*lines, strict=True), strict=True):
         known = [v for v in values if v is not None]
@@ -44,39 +47,39 @@ def band(
     own: Band,
     y: Axis,
     end: float,
-    beside: Mapping[str, Line] | None = None,
+    others: Mapping[str, Line] | None = None,
     looks: Mapping[str, Style] | None = None,
 ) -> Spec:
-    """Median in ink and quartiles in grey, with other schemes' lines beside them.
+    """Draws a median in ink and quartiles in grey, with the lines of other schemes.
 
     Args:
-        own: Of what the figure is about.
+        own: The values of the scheme that the figure is about.
         y: The axis, with its unit.
-        end: Of the time axis, in s.
-        beside: Lines of others, by label.
-        looks: How those are drawn.
+        end: The end of the time axis, in s.
+        others: The lines of other schemes, by label.
+        looks: The styles of these lines.
     """
     values = [{"x": t, "y": m, "low": a, "high": b} for t, m, a, b in own]
     at = _axes(y, end)
     grey: Spec = {"type": "area", "color": BAND, "opacity": 0.35, "clip": True}
     limits = {"x": at["x"], "y": at["y"] | {"field": "low"}, "y2": {"field": "high"}}
     layers: list[Spec] = [{"data": {"values": values}, "mark": grey, "encoding": limits}]
-    layers += _lines(beside or {}, looks or {}, at)
+    layers += _lines(others or {}, looks or {}, at)
     line: Spec = {"type": "line", "color": OWN.colour, "strokeWidth": 1.3, "clip": True}
     layers.append({"data": {"values": values}, "mark": line, "encoding": dict(at)})
     return _panel(layers)
 
 
 def flows(lines: Sequence[Line], colours: Sequence[Style], y: Axis, end: float) -> Spec:
-    """The senders of one run."""
+    """Draws the senders of one run."""
     at = _axes(y, end)
     named = {str(number): line for number, line in enumerate(lines)}
     looks = {str(number): colours[number % len(colours)] for number in range(len(lines))}
     return _panel(_lines(named, looks, at, marks=False))
 
 
-def beside(lines: Mapping[str, Line], looks: Mapping[str, Style], y: Axis, end: float) -> Spec:
-    """Lines of several schemes over time."""
+def scheme_lines(lines: Mapping[str, Line], looks: Mapping[str, Style], y: Axis, end: float) -> Spec:
+    """Draws lines of several schemes over time."""
     return _panel(_lines(lines, looks, _axes(y, end)))
 
 
@@ -110,7 +113,7 @@ def _panel(layers: list[Spec], size: tuple[int, int] = SIZE) -> Spec:
 def cloud(
     points: Mapping[str, Sequence[tuple[float, float]]], looks: Mapping[str, Style], x: Axis, y: Axis
 ) -> Spec:
-    """A point for each run of each scheme, and a large one for the means of both axes."""
+    """Draws a point for each run of each scheme, and a large one for the means of both axes."""
     at = {"x": x.encode("x", 6, grid=True), "y": y.encode("y", 5)}
     layers: list[Spec] = []
     middles: list[Spec] = []
@@ -129,6 +132,6 @@ def cloud(
 
 
 def whole(title: str, values: Sequence[float], *, least: float = 0.0) -> Axis:
-    """An axis from `least`, or 0, to above the largest value."""
+    """Makes an axis from `least`, or 0, to above the largest value."""
     most = max(values, default=1.0)
     return Axis(title, least, least + 1.06 * ((most - least) or 1.0))

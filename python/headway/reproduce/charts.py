@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 PAPER, NIGHT = "#ffffff", "#0d1117"
 """Backgrounds on light screens and on dark ones."""
 APART = {"scale": {"xOffset": "independent"}}
-"""Panels have bars of their own."""
+"""The space between panels with bars."""
 ON_PALE_CELL, ON_DARK_CELL = "#10151b", "#fefefe"
-"""Of a heat map's numbers: cells have their colours on every screen."""
+"""Colours of a heat map's numbers: cells have the same colours on every screen."""
 BETWEEN = 80
-"""Panels of one row, in pixels."""
+"""The space between panels of one row, in pixels."""
 CHARACTER = 7.2
-"""Width of a letter of a legend, about, in pixels."""
+"""Approximate width of a letter of a legend, in pixels."""
 
 
 def on_dark(spec: Spec) -> str:
-    """The chart as an SVG file for dark screens; `standalone` gives that for light ones."""
+    """Returns the chart as an SVG file for dark screens; `standalone` makes the light one."""
     return recoloured(standalone(spec))
 
 
 def recoloured(svg: str) -> str:
-    """A light chart's text with the colours of dark screens."""
+    """Returns a light chart's text with the colours of dark screens."""
     svg = svg.replace(f'fill="{PAPER}"', f'fill="{NIGHT}"')
     for light, dark in DARK.items():
         svg = svg.replace(light, dark)
@@ -41,9 +41,9 @@ def recoloured(svg: str) -> str:
 
 
 def looks_of(labels: Sequence[str], neutral: Sequence[str] = ()) -> dict[str, Style]:
-    """How each label of a figure is drawn, the same in all its panels.
+    """Returns the style of each label of a figure, the same in all its panels.
 
-    Those of `neutral` are grey.
+    The labels of `neutral` are grey.
     """
     looks = styles([label for label in labels if label not in neutral])
     grey = {label: Style(SOFT, MARKERS["square"], label, f"n{k}") for k, label in enumerate(neutral)}
@@ -51,9 +51,9 @@ def looks_of(labels: Sequence[str], neutral: Sequence[str] = ()) -> dict[str, St
 
 
 def chosen(looks: Mapping[str, Look]) -> dict[str, Style]:
-    """How labels are drawn that are no schemes.
+    """Returns styles of labels that are not schemes.
 
-    Colour and marker go by their names in the report's style.
+    Colour and marker depend on their names in the report's style.
     """
     return {
         label: Style(COLOURS[colour][0], MARKERS[marker], label, f"c{k}")
@@ -62,13 +62,13 @@ def chosen(looks: Mapping[str, Look]) -> dict[str, Style]:
 
 
 def titled(panels: Sequence[tuple[str, Spec]], looks: Mapping[str, Style] | None = None, columns: int = 3) -> Spec:
-    """Panels with their titles, this many in a row, above a legend."""
+    """Arranges panels with their titles, this many in a row, above a legend."""
     named = [
         panel | {"title": {"text": title, "fontSize": 12, "offset": 6}} if title else panel
         for title, panel in _apart(panels)
     ]
-    # Plots of one column begin at one place, whatever their labels need; the spacing leaves them
-    # room.
+    # The plots of a column begin at the same position, whatever their labels; the spacing leaves
+    # them room.
     flush = {"bounds": "flush", "resolve": APART}
     rows = [flush | {"hconcat": named[k : k + columns], "spacing": BETWEEN} for k in range(0, len(named), columns)]
     width = sum(int(panel.get("width", SWEEP[0])) + BETWEEN for panel in named[:columns]) - BETWEEN
@@ -77,7 +77,7 @@ def titled(panels: Sequence[tuple[str, Spec]], looks: Mapping[str, Style] | None
 
 
 def _apart(panels: Sequence[tuple[str, Spec]]) -> list[tuple[str, Spec]]:
-    """Each panel with layers of its own name: those of one name would share their data."""
+    """Renames the layers of each panel, because layers of one name would share their data."""
 
     def layers(number: int, spec: Spec) -> Spec:
         if "layer" not in spec:
@@ -89,7 +89,7 @@ def _apart(panels: Sequence[tuple[str, Spec]]) -> list[tuple[str, Spec]]:
 
 
 def legend(looks: Mapping[str, Style], width: int) -> Spec:
-    """Marker and name of each, in lines as wide as what they are about."""
+    """Draws the marker and name of each label, in lines as wide as the chart."""
     layers: list[Spec] = []
     x, y = 8.0, 10.0
     for label, look in looks.items():
@@ -116,14 +116,14 @@ def over(
     log: bool = False,
     zero: bool = True,
 ) -> Spec:
-    """A metric of several schemes over a value that differs, with its 95% interval as a band.
+    """Draws a metric of several schemes over a value, with its 95% interval as a band.
 
     Args:
-        lines: By label; what has no mean is left out.
+        lines: Lines by label. A point without a mean is left out.
         looks: How each label is drawn.
-        x_title: Of the value, with its unit.
-        y_title: Of the metric, with its unit.
-        log: Is the value's axis logarithmic where it spans more than a factor of twenty?
+        x_title: Title of the value, with its unit.
+        y_title: Title of the metric, with its unit.
+        log: Is the value's axis logarithmic if it spans more than a factor of twenty?
         zero: Does the metric's axis begin at zero?
     """
     drawn = {label: [_span(x, m) for x, m in line.items() if m.mean is not None] for label, line in lines.items()}
@@ -140,10 +140,9 @@ def over(
 
 
 def _domain(spans: Sequence[Sequence[float]], zero: bool) -> tuple[float, float]:
-    """From the least to the largest that is to be seen of (mean, low, high).
+    """Returns the smallest and the largest visible value of (mean, low, high).
 
-    An interval of two or three runs may be many times as wide as what the figure is about: it is
-    cut.
+    An interval of two or three runs may be many times as wide as the values, so it is cut.
     """
     least, most = min(mean for mean, *_ in spans), max(mean for mean, *_ in spans)
     least = min(0.0, least) if zero else least
@@ -161,7 +160,7 @@ def _span(x: float, metric: Estimate) -> tuple[float, float, float, float]:
 
 
 def empty(why: str) -> Spec:
-    """A panel of nothing but words."""
+    """Makes a panel that has only a text."""
     mark = {"type": "text", "align": "center", "color": SOFT, "fontSize": 12}
     text = {"text": {"value": why}}
     return {
@@ -172,7 +171,7 @@ def empty(why: str) -> Spec:
 
 
 class Bar(NamedTuple):
-    """A bar: which group and which label, how high."""
+    """A bar: its group, label and height."""
 
     group: str
     label: str
@@ -182,7 +181,7 @@ class Bar(NamedTuple):
 def bars(
     found: Sequence[Bar], looks: Mapping[str, Style], x_title: str, y_title: str, *, line: float | None = None
 ) -> Spec:
-    """Bars in groups, with their 95% intervals. `line` is a reference value, drawn across."""
+    """Draws bars in groups, with their 95% intervals. `line` is a reference value, drawn across."""
     labels = list(dict.fromkeys(bar.label for bar in found))
     groups = list(dict.fromkeys(bar.group for bar in found))
     values: list[dict[str, Any]] = [
@@ -231,7 +230,7 @@ def bars(
 def over_time(
     lines: Mapping[str, Line], looks: Mapping[str, Style], title: str, end: float, capacity: Line | None = None
 ) -> Spec:
-    """A quantity of several schemes over time, with the link's capacity behind it."""
+    """Draws a quantity of several schemes over time, with the link's capacity behind it."""
     values = [v for line in [*lines.values(), capacity or []] for _, v in line if v is not None]
     low = min(0.0, *values)
     y = Axis(title, low, max(values) * 1.06)
@@ -245,7 +244,7 @@ def over_time(
 
 
 def cells_at(rows: Sequence[str], columns: Sequence[str]) -> Spec:
-    """Where cells with `r`, their row, and `c`, their column, stand.
+    """Returns the positions of cells with `r`, their row, and `c`, their column.
 
     Titles of columns are above.
     """
@@ -261,7 +260,7 @@ def cells_at(rows: Sequence[str], columns: Sequence[str]) -> Spec:
 
 
 def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Spec:
-    """Shares in cells, with their numbers: dark is much."""
+    """Draws shares in cells, with their numbers: dark means much."""
     cells: list[dict[str, Any]] = [
         {"r": row, "c": column, "v": value, "t": f"{value:.1%}"}
         for row, line in zip(rows, values, strict=True)
@@ -270,7 +269,7 @@ def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[
     most = max(cell["v"] for cell in cells)
     pale = [cell for cell in cells if cell["v"] <= 0.55 * most]
     at = cells_at(rows, columns)
-    # One hue from pale to dark: order is seen without colours too.
+    # One hue from pale to dark, so that the order is visible without colours.
     shade = {
         "field": "v",
         "type": "quantitative",

@@ -1,18 +1,18 @@
-"""A sentence of a paper, what is measured for it here, and whether it holds.
+"""Judges claims: a sentence of a paper, what is measured for it here, and whether it holds.
 
 A claim has levels: the networks, rivals or sizes that its sentence speaks of. Each level has an
 estimate with an interval, and lies in a zone. The zones decide the claim, by these rules:
 
-- It *holds* if every level is as claimed at 95%. Where the sentence says "more" or "less", a level
-  is as claimed beyond a stated margin. Levels that are surely not the opposite do no harm as long
-  as another one is as claimed (at 1 - 0.05/n of n levels), unless the sentence says more of each
-  level: "consistently", "whatever the length".
-- It *does not hold* if any level lies elsewhere. Of many levels that are equal in truth one is
-  bound to, so the intervals of this side are widened (Holm, "A Simple Sequentially Rejective
-  Multiple Test Procedure", 1979). Nor does it hold if the sentence says "more" and surely no level
-  is more by the margin.
+- It *holds* if every level is as claimed at 95%. If the sentence says "more" or "less", a level is
+  as claimed beyond a stated margin. Then it is enough that one level is as claimed (at 1 - 0.05/n
+  of n levels) and that each other one is shown not to be the opposite, unless the sentence says
+  more of each level: "consistently", "whatever the length".
+- It *does not hold* if any level lies elsewhere. If many levels are equal in truth, one of them
+  seems to lie elsewhere at random, so the intervals of this side are widened (Holm, "A Simple
+  Sequentially Rejective Multiple Test Procedure", 1979). Nor does it hold if the sentence says
+  "more" and each level is shown not to be more by the margin.
 - Else it is *open*.
-- Where it is enough that some of the levels are as claimed, intervals are widened on both sides
+- If it is enough that some of the levels are as claimed, intervals are widened on both sides
   (partial conjunctions: Benjamini and Heller, Biometrics 64, 2008).
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 ERROR = 0.05
 """The probability with which a verdict may be wrong."""
 PERCENT, INDEX, POINTS = 1.0, 0.01, 0.1
-"""Margins in %, in Jain's index and in points of loss: a smaller difference counts as equal
+"""Margins in %, in Jain's index and in points of loss. A smaller difference counts as equal
 (decision 46)."""
 RELATIVE = 0.01
 """In other units a small difference is this share of the number or of its limit, whichever is
@@ -44,25 +44,26 @@ larger."""
 
 
 TIMES = {"s": 0.1, "ms": 1.0}
-"""Margins of times by their unit, where a figure has no bins."""
+"""Margins of times by their unit, for figures without bins."""
 SMALL = {"%": PERCENT, "points": POINTS}
 """A small difference by its unit."""
 
 
 class Zone(StrEnum):
-    """Where a level lies."""
+    """The zone of a level."""
 
     CLAIMED = "as claimed"
-    """With its whole interval; where the sentence says more or less, by more than the margin."""
+    """The whole interval is as claimed; if the sentence says more or less, by more than the
+    margin."""
     CLAIMED_OR_EQUAL = "as claimed or equal"
-    """The interval reaches from one into the other, where the sentence says more or less."""
+    """The interval reaches from as claimed into equal, if the sentence says more or less."""
     EQUAL = "equal"
-    """Within the margin, where the sentence says more or less."""
+    """The whole interval is within the margin, if the sentence says more or less."""
     OPPOSITE_OR_EQUAL = "opposite or equal"
     CONTRARY = "not as claimed"
-    """With its whole interval."""
+    """The whole interval is elsewhere."""
     UNCLEAR = "unclear"
-    """None of these: more runs may decide it."""
+    """None of the others: more runs may decide it."""
     MISSING = "not measured"
 
 
@@ -74,7 +75,7 @@ ZONES = {
     Side.BELOW: Zone.CONTRARY,
     Side.ANY: Zone.UNCLEAR,
 }
-"""Of a sentence that says more."""
+"""The zones of a sentence that says more."""
 CLOSEST = "closest to the bound"
 EXTREME = {
     Zone.CONTRARY: "furthest off",
@@ -82,38 +83,39 @@ EXTREME = {
     Zone.UNCLEAR: "least clear",
     Zone.CLAIMED_OR_EQUAL: "least clear",
 }
-"""What the worst level is called by its zone; one that is as claimed, or equal, is `CLOSEST`."""
+"""The words for the worst level by its zone. For a level that is as claimed, or equal, they are
+`CLOSEST`."""
 
 
 class Verdict(StrEnum):
-    """What becomes of a claim."""
+    """The verdict on a claim."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
     WEAK = "our model is too weak to tell"
-    """It does not hold for our model, which says nothing about the paper's model."""
+    """The claim does not hold for our model, which says nothing about the paper's model."""
     UNTESTABLE = "not testable from the text"
     """The paper does not say what would have to be measured."""
     OPEN = "open"
-    """Not decided: more runs, machines, recordings or training seeds would tell."""
+    """Not decided: more runs, machines, recordings or training seeds would decide it."""
 
 
 @dataclass(frozen=True)
 class Aim:
-    """Where an estimate has to lie."""
+    """The range in which an estimate has to lie."""
 
     low: float = -inf
     high: float = inf
     margin: float | None = None
     """For claims of more (low 0) or less (high 0): a smaller difference counts as equal."""
     small: float | None = None
-    """A small difference in the estimate's unit, which the rule of three takes where there is no
+    """A small difference in the estimate's unit. The rule of three uses it if there is no
     margin."""
     relative: bool = False
-    """Is a small difference instead the share `RELATIVE` of the number or of its limit?"""
+    """Whether a small difference is instead the share `RELATIVE` of the number or of its limit."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError where nothing says what a small difference is.
+        """Raises ValueError if nothing says what a small difference is.
 
         Without that, samples that are alike would decide.
         """
@@ -121,9 +123,9 @@ class Aim:
             raise ValueError("an aim without a margin needs `small` or `relative`")
 
     def judged(self, ours: Estimate, level: float = 1 - ERROR) -> tuple[float, float] | None:
-        """The interval that decides.
+        """Returns the interval that decides.
 
-        It is that of the estimate, wider where runs hardly differ (`stats.equal`).
+        It is that of the estimate, wider if runs hardly differ (`stats.equal`).
         """
         if ours.mean is None or (ends := ours.interval(level)) is None:
             return None
@@ -132,14 +134,14 @@ class Aim:
         return max(low, min(least, ends[0])), min(high, max(most, ends[1]))
 
     def zone(self, ours: Estimate, level: float = 1 - ERROR) -> Zone:
-        """Where an estimate lies, with the whole of `judged`."""
+        """Returns the zone of an estimate, by the whole of `judged`."""
         if ours.mean is None:
             return Zone.MISSING
         if (ends := self.judged(ours, level)) is None:
             return Zone.UNCLEAR
         low, high = ends
         if self.margin is not None:
-            # A claim of less is one of more of the negative.
+            # A claim of less is one of more of the negative number.
             ends = (low, high) if self.high > 0 else (-high, -low)
             return ZONES[side(*ends, self.margin)]
         if self.low <= low and high <= self.high:
@@ -149,11 +151,11 @@ class Aim:
     def _small(self, mean: float) -> float:
         if small := self.margin or self.small:
             return small
-        # A margin of 0 has no small difference of its own either.
+        # With a margin of 0, there is no small difference either.
         return RELATIVE * max(abs(number) for number in (mean, self.low, self.high) if isfinite(number))
 
     def room(self, ours: Estimate) -> float:
-        """How far inside it the mean lies; below 0 outside."""
+        """Returns how far inside the range the mean lies; below 0 outside."""
         mean = ours.mean or 0.0
         return min(mean - self.low, self.high - mean)
 
@@ -164,16 +166,18 @@ class Level:
 
     name: str
     zone: Zone
-    """At 95%."""
+    """The zone at 95%."""
     ours: Estimate = NOTHING
     aim: Aim | None = None
-    """None if the zone does not come from one interval."""
+    """The range that the estimate has to be in; None if the zone does not come from one
+    interval."""
     found: Callable[[float], Zone] | None = None
-    """Gives the zone by the level of confidence, where it comes from several intervals."""
+    """The function that returns the zone by the level of confidence, if it comes from several
+    intervals."""
 
     @property
     def judged(self) -> tuple[float, float] | None:
-        """The interval that its zone comes from."""
+        """Returns the interval that decides the zone."""
         return None if self.aim is None else self.aim.judged(self.ours)
 
     @property
@@ -183,11 +187,11 @@ class Level:
 
     @property
     def shown(self) -> Estimate:
-        """Its estimate with the interval that its zone comes from."""
+        """Returns the estimate with the interval that decides the zone."""
         return Estimate.fixed(self.ours.mean, self.judged) if self.aim else self.ours
 
     def at(self, level: float) -> Zone:
-        """Its zone at another level."""
+        """Returns the zone at another level of confidence."""
         if self.found is not None:
             return self.found(level)
         return self.zone if self.aim is None else self.aim.zone(self.ours, level)
@@ -195,7 +199,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, and what is measured here."""
+    """A claim of a paper, and what is measured for it here."""
 
     id: str
     """Figure and name: fig7.final-throughput."""
@@ -207,25 +211,25 @@ class Claim:
     verdict: Verdict
     unit: str = ""
     note: str = ""
-    """What else a reader is to know, such as what would show it."""
+    """Further notes for the reader, such as what would show it."""
     of_learner: bool = True
-    """Is it about a trained model? Then one training does not decide it."""
+    """Whether the claim is about a trained model. Then one training does not decide it."""
     of_recordings: bool = True
-    """Is it about recorded links, where its figure has any? Then few recordings do not decide
-    it."""
+    """Whether the claim is about recorded links, if its figure has any. Then few recordings do not
+    decide it."""
     without_recordings: Verdict = Verdict.OPEN
-    """What its other levels decide, whatever those of recorded links would be with more
-    recordings."""
+    """The verdict of the levels without recordings, if it holds whatever more recordings would
+    show."""
     learners: tuple[str, ...] = ()
-    """The trained schemes that it is about; all of the figure's if it names none."""
+    """The trained schemes that the claim is about; all of the figure's if it names none."""
     of: str = ""
-    """The measured quantity in a few words; empty where the levels' names say it."""
+    """The measured quantity in a few words; empty if the levels' names say it."""
 
     @property
     def worst(self) -> Level | None:
-        """The level with an estimate that is furthest from what is claimed.
+        """Returns the level with an estimate that is furthest from what is claimed.
 
-        None where none has one.
+        None if no level has an estimate.
         """
         known = [level for level in self.levels if level.aim is not None and level.ours.mean is not None]
         contrary = [level for level in known if level.zone is Zone.CONTRARY]
@@ -235,16 +239,16 @@ class Claim:
 
     @property
     def ours(self) -> Estimate:
-        """That of the worst level."""
+        """Returns the estimate of the worst level."""
         return self.worst.ours if self.worst else NOTHING
 
     def noted(self, *more: str, verdict: Verdict | None = None) -> Claim:
-        """The same with more notes, and with another verdict if one is given."""
+        """Returns the claim with more notes, and with another verdict if one is given."""
         note = "; ".join(part for part in (self.note, *more) if part)
         return replace(self, note=note, verdict=verdict or self.verdict)
 
     def so_far(self) -> str:
-        """What was found, in a few words.
+        """Returns the result in a few words.
 
         It is the number of a single level, else how many are as claimed.
         """
@@ -270,13 +274,13 @@ class Claim:
 
 
 NOT_OPPOSITE = {Zone.CLAIMED, Zone.CLAIMED_OR_EQUAL, Zone.EQUAL}
-"""They do no harm to a claim of more."""
+"""Zones that do not count against a claim of more."""
 NOT_MORE = {Zone.EQUAL, Zone.OPPOSITE_OR_EQUAL, Zone.CONTRARY}
-"""A claim of more fails where all levels lie in these."""
+"""A claim of more fails if all levels lie in these zones."""
 
 Evidence = Estimate | tuple[Estimate, Aim] | Zone | Callable[[float], Zone]
-"""Of a level: an estimate, one with an aim of its own, or a zone known otherwise, which may vary by
-level."""
+"""The evidence of a level: an estimate, an estimate with a range of its own, or a zone by
+confidence."""
 
 
 def judge(
@@ -305,21 +309,21 @@ def judge(
         paper: What the paper says.
         how: What is measured.
         found: The estimate, or one for each level.
-        unit: Of the estimates.
-        of: The measured quantity in a few words, where the levels' names do not say it: power.
+        unit: Unit of the estimates.
+        of: The measured quantity in a few words, such as power, if the levels' names do not say it.
         low: Lower limit of an estimate.
         high: Upper limit of an estimate.
-        more: Instead of both, for a claim of more than 0: a difference within this margin counts as
-            equal.
-        less: The same for a claim of less than 0.
+        more: Replaces both limits in a claim of more than 0. A difference within this margin counts
+            as equal.
+        less: As `more`, in a claim of less than 0.
         least: Number of levels that are enough; all by default.
-        of_each: Does the sentence say more, or less, of each level? Then one that is equal leaves
-            the claim open.
+        of_each: Whether the sentence says more, or less, of each level. Then a level that is equal
+            leaves the claim open.
         untestable: What the paper does not say, if the claim cannot be tested without it.
-        of_learner: Is the claim about a trained controller, and not about one without training or
-            one model?
-        of_recordings: Is the claim about recorded links, where the figure has any? Or which of its
-            levels are.
+        of_learner: Whether the claim is about a trained controller, and not about one model or a
+            controller without training.
+        of_recordings: Whether the claim is about recorded links, if the figure has any; or the
+            names of the levels that are.
         learners: The trained schemes that the claim is about, if the figure has others too.
     """
     margin = less if more is None else more
@@ -370,7 +374,7 @@ def _level(name: str, found: Evidence, aim: Aim) -> Level:
 
 
 def _verdict(levels: tuple[Level, ...], least: int | None, *, of_each: bool = False) -> Verdict:
-    """By the rules at the head of this file."""
+    """Returns the verdict by the rules at the top of this file."""
     count = len(levels)
     needed = count if least is None else least
     if not levels:
@@ -387,9 +391,9 @@ def _verdict(levels: tuple[Level, ...], least: int | None, *, of_each: bool = Fa
 
 
 def contrary(levels: Iterable[Level]) -> list[Level]:
-    """Those that are surely not as claimed.
+    """Returns the levels that are shown not to be as claimed.
 
-    No more than 5% of the time any may be named wrongly (Holm).
+    At most 5% of the time any of them is wrong (Holm).
     """
     left, sure = list(levels), []
     while more := [level for level in left if level.at(1 - ERROR / len(left)) is Zone.CONTRARY]:
@@ -399,14 +403,14 @@ def contrary(levels: Iterable[Level]) -> list[Level]:
 
 
 def with_replicates(claim: Claim, *, seeds: int | None = None, recordings: int | None = None) -> Claim:
-    """The claim, left open if too few trainings or recordings stand behind it.
+    """Returns the claim, open if too few trainings or recordings support it.
 
-    Few recordings do not matter if its levels without a recording decide it whatever the others
-    are.
+    Few recordings do not matter if the levels without a recording decide the claim, whatever the
+    others are.
 
     Args:
-        claim: As it was judged.
-        seeds: The training seeds of the learners that it is about; None without any.
+        claim: The claim as it was judged.
+        seeds: The number of training seeds of its learners; None without learners.
         recordings: The recorded links of its figure; None or 0 without any.
     """
     fails = "it does not hold"
@@ -429,7 +433,7 @@ def with_replicates(claim: Claim, *, seeds: int | None = None, recordings: int |
 
 
 def all_of(zones: Iterable[Zone]) -> Zone:
-    """Of a level that several things must be as claimed for: the least favourable zone."""
+    """Returns the least favourable zone, for a level with several conditions."""
     found = set(zones)
     order = (
         Zone.CONTRARY,
@@ -445,12 +449,12 @@ def all_of(zones: Iterable[Zone]) -> Zone:
 
 NO_INTERVAL = "none"
 MANY_PERCENT = 900.0
-"""A difference of more is written as a ratio: 36.8 times, not 3577 %."""
+"""A larger difference is written as a ratio: 36.8 times, not 3577 %."""
 NO_RUN_DIFFERS = "no run differs"
 
 
 def text_of(ours: Estimate, unit: str = "") -> tuple[str, str]:
-    """A mean and its 95% interval as text, with the digits that they need."""
+    """Returns a mean and its 95% interval as text, with the digits that they need."""
     if ours.mean is None:
         return "\u2013", "\u2013"
     ends = ours.ci95

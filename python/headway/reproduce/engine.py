@@ -1,4 +1,4 @@
-"""Runs what figures need and is not there yet, and has them drawn and judged."""
+"""Makes the runs that figures need and that are missing, then has the figures drawn and judged."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 2
 GENERATED = "synthetic-"
-"""The beginning of the names of traces that a program has drawn, and nobody has recorded."""
+"""The start of the names of traces that a program has drawn, and that are no recordings."""
 UNFIT = "the runs are unfit"
-"""Noted where a figure's runs say nothing sure."""
+"""A note for figures whose runs decide nothing."""
 
 
 @dataclass
@@ -51,38 +51,37 @@ class StartedFigure:
 
     @property
     def tasks(self) -> list[OneRun]:
-        """Every run once: the first of each point, then the second."""
+        """Returns every run once: the first of each point, then the second."""
         most = max((len(one.seeds) for one in self.wanted), default=0)
         rounds = (one.tasks[k] for k in range(most) for one in self.wanted if k < len(one.seeds))
         return list({(tuple(task.key.values()), task.grid_ms): task for task in rounds}.values())
 
     @cached_property
     def recordings(self) -> int:
-        """How many recordings its links come from."""
+        """Returns the number of recordings of its links."""
         return len(recorded(self.wanted))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A figure made again, or why it could not be."""
+    """A figure made again, or why it could not be made."""
 
     figure: Figure
     drawn: FigureResult | None = None
     notes: Sequence[str] = ()
     """What was left out of it, a line each."""
     missing: str | None = None
-    """What it cannot be made without."""
+    """What it needs and lacks, or None."""
     failures: Sequence[str] = ()
     """Runs that failed, a line each."""
     runs: int = 0
     real: int = 0
-    """How many of these were in real time."""
+    """The number of these runs in real time."""
     took_s: Mapping[Any, float] = field(default_factory=dict)
-    """How long each of those took that are in simulated time, by its key: figures may share
-    runs."""
+    """The duration of each of those runs in simulated time, by its key: figures may share runs."""
 
     def json(self, paper: Paper, quick: bool) -> dict[str, Any]:
-        """As `headway reproduce --json` prints it."""
+        """Returns the outcome as `headway reproduce --json` prints it."""
         claims = self.drawn.claims if self.drawn else ()
         return {
             "schema": SCHEMA,
@@ -121,13 +120,13 @@ class Outcome:
 
 
 def command(paper: Paper, figure: Figure) -> str:
-    """What makes a figure again."""
+    """Returns the command that makes a figure again."""
     world = "" if figure.world == SIM else f" --world {figure.world}"
     return f"headway reproduce {paper.name} {figure.asked}{world}"
 
 
 def begin(figures: Sequence[Figure], lab: Lab) -> list[StartedFigure | Outcome]:
-    """Asks figures for the runs that they need; those that cannot be made are outcomes already."""
+    """Asks figures for the runs that they need. Figures that cannot be made are outcomes."""
     begun: list[StartedFigure | Outcome] = []
     for figure in figures:
         own = replace(lab, notes=[], around={}, world=figure.world)
@@ -143,7 +142,7 @@ def begin(figures: Sequence[Figure], lab: Lab) -> list[StartedFigure | Outcome]:
 
 
 def _need_traces(wanted: Sequence[RunRequest]) -> None:
-    """Raises MissingError where one is not on this machine."""
+    """Raises MissingError if a trace is not on this machine."""
     names = dict.fromkeys(name for one in wanted for name in one.scenario.traces)
     if missing := [name for name in names if Trace.find(name) is None]:
         sets = dict.fromkeys(found for name in missing if (found := collection_of(name)))
@@ -152,12 +151,12 @@ def _need_traces(wanted: Sequence[RunRequest]) -> None:
 
 
 def missing_runs(begun: StartedFigure, store: Store) -> list[OneRun]:
-    """Those that are still to be run."""
+    """Returns the runs that have not finished."""
     return [task for task in begun.tasks if store.find(task) is None]
 
 
 def logged(begun: StartedFigure) -> list[OneRun]:
-    """Those whose packets may be logged: the first of each point."""
+    """Returns the runs whose packets may be logged: the first of each point."""
     return list({tuple(task.key.values()): task for one in begun.wanted for task in one.tasks[:1]}.values())
 
 
@@ -171,9 +170,9 @@ def make(
 ) -> Outcome:
     """Runs what is missing, `jobs` at a time, then draws and judges.
 
-    KeyboardInterrupt leaves what has finished. With `logs`, a folder, the first run of each point
-    is run in any case, and its packets are logged there. With `machines` the runs go there, and
-    `jobs` may be None (`Machines.running`).
+    KeyboardInterrupt keeps the finished runs. With `logs`, a folder, the first run of each point is
+    run in any case, and its packets are logged there. With `machines` the runs go there, and `jobs`
+    may be None (`Machines.running`).
     """
     if machines:
         failures = collect_on(machines, missing_runs(begun, store), jobs, store, progress)
@@ -211,7 +210,7 @@ def make(
 
 
 def _draw(begun: StartedFigure, making: FigureJob, measured: Measured) -> FigureResult:
-    """The figure of these runs; its claims are open where learners have too few trainings."""
+    """Draws the figure of these runs. Its claims are open if learners have too few trainings."""
     try:
         making.send(measured)
     except StopIteration as end:
@@ -222,11 +221,11 @@ def _draw(begun: StartedFigure, making: FigureJob, measured: Measured) -> Figure
 
 
 def _claims_of(begun: StartedFigure, sure: Runs) -> Sequence[Claim]:
-    """The figure's claims by these runs alone; none if it needs a point that has no runs."""
+    """Returns the figure's claims by these runs only; none if it needs a point that has no runs."""
     again = begin([begun.figure], begun.lab)[0]
     if not isinstance(again, StartedFigure):
         return ()
-    # It asks for the same points in the same order.
+    # A figure asks for the same points in the same order each time.
     runs = {new: sure[old] for old, new in zip(begun.wanted, again.wanted, strict=True)}
     try:
         return _draw(begun, again.making, OnlyFit(runs)).claims
@@ -235,20 +234,21 @@ def _claims_of(begun: StartedFigure, sure: Runs) -> Sequence[Claim]:
 
 
 def without_unfit(shown: Sequence[Claim], sure: Sequence[Claim]) -> list[Claim]:
-    """The claims of a figure that shows unfit runs, because some of its points have no others.
+    """Returns the claims of a figure that shows unfit runs, for points that have no others.
 
     Args:
         shown: The claims with these runs.
         sure: The same without them.
 
     Returns:
-        Those that are the same either way: no unfit run has a part in them. The others are open. A
+        The claims that are the same either way, because no unfit run has a part in them. The
+        others are open. A
         claim about the best of several points has to name each of them as a level: a rival that
         loses only because its runs are unfit would not show otherwise.
     """
 
     def says(claim: Claim) -> object:
-        """None where levels are judged by more than their number, which nobody can compare."""
+        """Returns None if levels are judged by more than their number, which cannot be compared."""
         if any(level.aim is None for level in claim.levels):
             return None
         levels = [(level.name, level.ours.mean, level.ours.ci95, level.zone) for level in claim.levels]
@@ -264,33 +264,36 @@ def _begin_run(around: Mapping[str, Callable[[Running], Running]], task: Task, l
 
 
 def _gated(claim: Claim, begun: StartedFigure) -> Claim:
-    """The claim, left open if there are too few trainings of its learners, or recordings."""
+    """Returns the claim, open if there are too few trainings of its learners, or recordings."""
     seeds = begun.lab.training_seeds(begun.wanted, claim.learners)
     return with_replicates(claim, seeds=seeds, recordings=begun.recordings)
 
 
 def recorded(wanted: Iterable[RunRequest]) -> set[str]:
-    """The recordings among their links; both directions of a link, and all its seconds, are one."""
+    """Returns the recordings among their links.
+
+    Both directions of a link, and all its seconds, are one.
+    """
     names = {name for one in wanted for name in one.scenario.traces}
     return {name.rpartition(".")[0] or name for name in names if not name.startswith(GENERATED)}
 
 
 def few_recordings(count: int) -> list[str]:
-    """What a reader is to know where there are fewer recordings than ENOUGH_RECORDINGS."""
+    """Returns a note if there are fewer recordings than ENOUGH_RECORDINGS."""
     if not 0 < count < ENOUGH_RECORDINGS:
         return []
-    those = "one recording" if count == 1 else f"{count} recordings"
+    sources = "one recording" if count == 1 else f"{count} recordings"
     return [
-        f"The recorded links of this figure come from {those}. Runs at other offsets of a recording "
+        f"The recorded links of this figure come from {sources}. Runs at other offsets of a recording "
         "are not independent of one another, and an interval over them says nothing of other links. "
         f"So claims about such links stay open until there are {ENOUGH_RECORDINGS} recordings."
     ]
 
 
 def trained_once(begun: StartedFigure) -> list[str]:
-    """What a reader is to know of learned schemes.
+    """Returns notes about learned schemes.
 
-    It says which are not the paper's own, and which are of one training.
+    They say which are not the paper's own, and which have one training.
     """
     learned = {of["name"] for of in schemes() if any(one["name"] == "model" for one in of["params"])}
     learned -= {"learned", *begun.lab.trained}
@@ -304,34 +307,34 @@ def trained_once(begun: StartedFigure) -> list[str]:
 
 
 def only_fit(found: Runs) -> Runs:
-    """The runs that the machine kept up with. Of some points there may be none."""
+    """Returns the fit runs. Some points may have none."""
     return {one: [run for run in runs if not run["unfit"]] for one, runs in found.items()}
 
 
 def or_all(sure: Runs, found: Runs) -> Runs:
-    """The fit runs, `sure`; of a point that would be left without any, all that were `found`."""
+    """Returns the fit runs, `sure`; for a point that would have none, all that were `found`."""
     return {one: runs or found[one] for one, runs in sure.items()}
 
 
 def shows_unfit(shown: Runs) -> bool:
-    """Whether the machine was too slow for any of the runs shown."""
+    """Returns whether the machine was too slow for any of the runs shown."""
     return any(run["unfit"] for runs in shown.values() for run in runs)
 
 
 def unsure(claim: Claim) -> Claim:
-    """The same claim, open: runs that the machine changed decide nothing."""
+    """Returns the same claim, open, because runs that the machine changed decide nothing."""
     return claim.noted(UNFIT, verdict=Verdict.OPEN)
 
 
 def _distinct(found: Runs) -> list[Run]:
-    """All runs, once each: points may share some."""
-    return list({id(run): run for of_one in found.values() for run in of_one}.values())
+    """Returns all runs, once each: points may share some."""
+    return list({id(run): run for runs in found.values() for run in runs}.values())
 
 
 def of_real_time(found: Runs, shown: Runs) -> list[str]:
-    """What a reader is to know of the runs.
+    """Returns notes about the runs.
 
-    It says of which code they are, how many were unfit, and where the guard took over.
+    They say which code made them, how many were unfit, and where the guard took over.
     """
     runs = _distinct(found)
     drawn = {id(run) for run in _distinct(shown)}
@@ -342,22 +345,23 @@ def of_real_time(found: Runs, shown: Runs) -> list[str]:
         notes.append(
             f"{len(unfit)} of {len(runs)} runs are unfit and left out. The first one's reason: {unfit[0]}."
         )
-    for one, of_one in shown.items():
-        if any(run["unfit"] for run in of_one):
-            those = f"{len(of_one)} runs of {one.label} over {one.scenario.name}"
+    for point, point_runs in shown.items():
+        if any(run["unfit"] for run in point_runs):
+            described = f"{len(point_runs)} runs of {point.label} over {point.scenario.name}"
             notes.append(
-                f"**All {those} are unfit but shown**, because the figure would have none otherwise. "
-                f"They decide no claim. The first one's reason: {of_one[0]['unfit']}."
+                f"**All {described} are unfit but shown**, because the figure would have none otherwise. "
+                f"They decide no claim. The first one's reason: {point_runs[0]['unfit']}."
             )
     for label in dict.fromkeys(one.label for one in shown):
-        own = list({id(run): run for one, of_one in shown.items() if one.label == label for run in of_one}.values())
+        kept = [runs for point, runs in shown.items() if point.label == label]
+        own = list({id(run): run for runs in kept for run in runs}.values())
         if trips := [count for run in own if (count := run.get("guard_trips"))]:
             notes.append(f"{guarded(label, trips, len(own))}.")
     return notes
 
 
 def circumstances(outcomes: Sequence[Outcome]) -> str:
-    """How much was run, where and by which code."""
+    """Says how much was run, where and with which code."""
     took_s = {key: seconds for outcome in outcomes for key, seconds in outcome.took_s.items()}
     shared = sum(len(outcome.took_s) for outcome in outcomes) - len(took_s)
     runs = sum(outcome.runs for outcome in outcomes) - shared

@@ -1,7 +1,4 @@
-"""What a figure is.
-
-It is a function that says which runs it needs, is given them, and draws and judges.
-"""
+"""Defines figures. A figure is a function that asks for runs, and then draws and judges."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ class FigureResult:
     chart: Spec
     claims: Sequence[Claim]
     table: Sequence[Sequence[str]] = ()
-    """What else was measured: a row of titles, then rows of cells."""
+    """A table of other measurements: a row of titles, then rows of cells."""
     notes: Sequence[str] = ()
-    """What a reader should know about how it was made here, one sentence each."""
+    """Notes for the reader on how it was made here, one sentence each."""
     tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     """Further short tables by their titles; the terminal shows them too."""
     files: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
@@ -36,7 +33,7 @@ class FigureResult:
 
 
 FigureJob = Generator[Sequence[RunRequest], Measured, FigureResult]
-"""A figure under way: it yields the runs that it needs, once, is sent what they gave, and returns
+"""A figure under way. It yields the runs that it needs, once, receives their results, and returns
 what is drawn."""
 
 
@@ -45,18 +42,18 @@ class Figure:
     """A figure of a paper."""
 
     name: str
-    """Its name on the command line: fig4."""
+    """The name on the command line: fig4."""
     title: str
     caption: str
     """What the figure shows and how it was run, in the paper's terms, or in ours if it has none."""
     make: Callable[[Lab], FigureJob]
     world: str = SIM
-    """Where its runs are carried out. One of another world than the simulator is named after it:
-    fig11-kernel."""
+    """The world of its runs. A figure of another world than the simulator has a name with that
+    world: fig11-kernel."""
 
     @property
     def asked(self) -> str:
-        """Its name on the command line, next to `--world`."""
+        """The name on the command line, next to `--world`."""
         return self.name.removesuffix(f"-{self.world}")
 
 
@@ -70,7 +67,7 @@ class Paper:
     """Authors, venue and year."""
     figures: Sequence[Figure] = field(default=())
     trained: tuple[str, ...] = ()
-    """The schemes that the figures are of and that were trained before: claims rest on their
+    """The schemes that the figures are about and that were trained before: claims depend on their
     training seeds."""
     first_seed: int = 1
-    """Of the runs on each scenario; one that nothing was chosen on."""
+    """The first seed of the runs on each scenario. Nothing was chosen by runs with this seed."""

@@ -1,6 +1,6 @@
-"""What a figure chooses its runs from.
+"""What a figure chooses its runs from: schemes, scenarios, numbers of runs and lengths.
 
-These are schemes that may not be there, scenarios, how many runs and how long.
+Schemes may be missing.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from headway.runs.task import RunKey
 
 TRAINED = Path("out") / "train"
-"""Where `headway train` writes."""
+"""The folder that `headway train` writes into."""
 GRID_MS = 500.0
-"""Bins of time series, as those of Pantheon's plots."""
+"""Length of a bin of time series in ms, as in Pantheon's plots."""
 
 
 class MissingError(Exception):
-    """A scheme or a model that is not there.
+    """A scheme or a model is missing.
 
     The text is one line that says what is missing, and what makes it.
     """
@@ -51,14 +51,14 @@ class Settings:
 
     runs: int = 30
     most_seconds: float | None = None
-    """Runs are at most this long. Longer lengths of a sweep are left out."""
+    """The longest run in s. A sweep leaves out longer lengths."""
 
 
 FULL = Settings()
 QUICK = Settings(runs=2, most_seconds=10.0)
-"""Only enough to see that everything works."""
+"""Settings that only show that everything works."""
 FULL_KERNEL = Settings(runs=5)
-"""In real time, which takes as long as the runs are."""
+"""Settings in real time, where runs take as long as they last."""
 QUICK_KERNEL = Settings(runs=2, most_seconds=2.0)
 
 
@@ -67,7 +67,7 @@ class RunRequest:
     """The runs of one scheme on one scenario: a point of a figure."""
 
     label: str
-    """What the figure calls the scheme."""
+    """The figure's name of the scheme."""
     spec: str
     scenario: Scenario
     seconds: float
@@ -75,23 +75,23 @@ class RunRequest:
     series: bool = False
     """Whether time series are needed."""
     bin_ms: float = GRID_MS
-    """Their bins."""
+    """Length of their bins in ms."""
     world: str = SIM
     begun_from: str = ""
-    """The scheme with whose weights the trainings of this one began, each with those of its own
+    """The scheme whose weights the trainings of this one began with, each with those of its own
     seed."""
 
     @cached_property
     def models(self) -> list[str]:
-        """The scheme's spec with each of its models; itself alone where it has one or none."""
+        """The scheme's spec with each of its models; the spec alone if it has one model or none."""
         return scheme_members(self.spec)
 
     @cached_property
     def trainings(self) -> tuple[str, ...]:
         """Scheme and model of each of `models`.
 
-        Those of two schemes are the same, or share nothing. One that began with another's weights
-        counts as the same: the two are not independent.
+        Those of two schemes are the same, or have nothing in common. A training that began with
+        another's weights counts as the same, because the two are not independent.
         """
         named = [spec.split(":") for spec in self.models]
         each = [":".join(part for k, part in enumerate(one) if not k or part.startswith("model=")) for one in named]
@@ -100,48 +100,48 @@ class RunRequest:
 
     @property
     def first_seeds(self) -> tuple[int, ...]:
-        """The seeds of the runs of its first training: all where it has one."""
+        """The seeds of the runs of its first training; all seeds if it has one training."""
         return self.seeds[:: len(self.models)]
 
     @cached_property
     def tasks(self) -> list[OneRun]:
-        """A run a seed; of several models each has its turn."""
+        """Returns a run for each seed; several models take turns."""
         return [OneRun(self, seed, self.models[k % len(self.models)]) for k, seed in enumerate(self.seeds)]
 
 
 @dataclass(frozen=True)
 class OneRun:
-    """One of them. A `headway.runs.task.Task`."""
+    """One run of a point. It is a `headway.runs.task.Task`."""
 
     wanted: RunRequest
     seed: int
     spec: str
-    """What runs."""
+    """The scheme that runs."""
     warmup: float = 0.0
 
     @property
     def world(self) -> str:
-        """In simulated time, or in real time."""
+        """The world: simulated time, or real time."""
         return self.wanted.world
 
     @property
     def transport(self) -> str | None:
-        """The scenario's own; the kernel has but one."""
+        """The scenario's own transport; the kernel has only one."""
         return None if self.world == SIM else "linux"
 
     @property
     def scenario(self) -> Scenario:
-        """Where it runs."""
+        """The scenario of the run."""
         return self.wanted.scenario
 
     @property
     def seconds(self) -> float:
-        """How long."""
+        """Length of the run in s."""
         return self.wanted.seconds
 
     @property
     def grid_ms(self) -> float | None:
-        """Time series are kept where they are drawn."""
+        """Bins of the time series, which are kept if they are drawn; else None."""
         return self.wanted.bin_ms if self.wanted.series else None
 
     @property
@@ -167,27 +167,28 @@ class Lab:
 
     settings: Settings = FULL
     models: Path | None = None
-    """The folder in which trained ablations and teams are; None for `TRAINED`."""
+    """The folder of trained ablations and teams; None for `TRAINED`."""
     stand_ins: Mapping[str, str] = field(default_factory=dict)
-    """Schemes that replace others, to try figures out before a model is trained; never
-    published."""
+    """Schemes that replace others, to try figures before a model is trained. Their results are
+    never published."""
     notes: list[str] = field(default_factory=list)
     world: str = SIM
-    """Where runs are carried out."""
+    """The world of the runs."""
     first_seed: int = 1
-    """Of each scenario's runs; the others are drawn from it."""
+    """The first seed of each scenario's runs; the others are drawn from it."""
     trained: tuple[str, ...] = ()
-    """The paper's own schemes that were trained before its figures are made."""
+    """The paper's own schemes that are trained before its figures are made."""
     around: dict[str, Callable[[Running], Running]] = field(default_factory=dict)
-    """By spec what makes a run of it another that sees to what the run needs, or fails."""
+    """Functions by spec. Each wraps a run of that spec in one that provides what the run needs, or
+    fails."""
 
     @property
     def quick(self) -> bool:
-        """Is this less than the paper's runs?"""
+        """Whether this is fewer or shorter runs than the paper's."""
         return self.settings not in {FULL, FULL_KERNEL}
 
     def training_seeds(self, wanted: Iterable[RunRequest], of: Collection[str] = ()) -> int | None:
-        """With how many seeds each of the paper's schemes here was trained at least.
+        """Returns the smallest number of training seeds among the paper's schemes here.
 
         None without any. `of` are the schemes that count, by their names or labels; all of the
         paper's unless told. `learned` is an ablation, or a stand-in, which counts by its label
@@ -202,7 +203,7 @@ class Lab:
         return min((len(one.models) for one in wanted if counts(one)), default=None)
 
     def scheme(self, name: str) -> str:
-        """The spec of a scheme. Raises MissingError."""
+        """Returns the spec of a scheme. Raises MissingError."""
         spec = self._spec(name)
         if self.world == KERNEL:
             return _in_kernel(spec)
@@ -217,10 +218,10 @@ class Lab:
             raise MissingError(f"no scheme {name} here{nearest(name, known)}") from error
 
     def _spec(self, name: str) -> str:
-        """A stand-in if there is one; else the scheme.
+        """Returns a stand-in if there is one; else the scheme.
 
-        The scheme has every training if it is the paper's own. The kernel's agent serves a flow
-        with one model.
+        One of the paper's own schemes has every training. The kernel's agent controls a flow with
+        one model.
         """
         scheme = name.partition(":")[0]
         if name in self.stand_ins or scheme not in self.trained or self.world == KERNEL:
@@ -228,7 +229,7 @@ class Lab:
         return with_trainings(name)
 
     def available_schemes(self, names: Iterable[str]) -> dict[str, str]:
-        """The specs of those schemes that are there; the others are noted."""
+        """Returns the specs of the schemes that are available; the others are noted."""
         found = {}
         for name in names:
             try:
@@ -238,7 +239,7 @@ class Lab:
         return found
 
     def note(self, line: str) -> None:
-        """What a reader is to know, once."""
+        """Adds a note for the reader, once."""
         if line not in self.notes:
             self.notes.append(line)
 
@@ -254,15 +255,16 @@ class Lab:
         runs: int | None = None,
         of_each_training: bool = False,
     ) -> RunRequest:
-        """The runs of a scheme on a scenario.
+        """Asks for the runs of a scheme on a scenario.
 
-        They have the scenario's own length unless told. There are `runs` of them where all are run.
-        The trainings of a learner share these runs, or each has as many (`of_each_training`).
+        They have the scenario's own length by default. There are `runs` of them unless `quick`
+        allows fewer. The trainings of a learner share these runs, or each has as many
+        (`of_each_training`).
         """
         length = scenario.seconds if seconds is None else seconds
         if self.settings.most_seconds is not None:
             length = min(length, self.settings.most_seconds)
-        # Real time varies by itself.
+        # In real time, equal seeds give different runs.
         count = self.settings.runs if self.quick or runs is None else runs
         count *= len(scheme_members(spec)) if of_each_training and not self.quick else 1
         count = count if scenario.varies or self.world != SIM else 1
@@ -278,7 +280,7 @@ class Lab:
         series: bool = False,
         of_each_training: bool = False,
     ) -> dict[str, RunRequest]:
-        """`want` for several schemes on one scenario, by label."""
+        """Asks as `want` does for several schemes on one scenario, by label."""
         return {
             label: self.want(
                 label, spec, scenario, seconds=seconds, series=series, of_each_training=of_each_training
@@ -287,27 +289,27 @@ class Lab:
         }
 
     def members(self, name: str) -> dict[float, Scenario]:
-        """Those of a family that are run: its first and last where a quick look is in real time."""
+        """Returns the members of a family that are run: two in a quick look in real time."""
         found = family(name)
         if self.settings == QUICK_KERNEL:
             return {value: found[value] for value in (min(found), max(found))}
         return found
 
     def lengths(self, seconds: Sequence[float]) -> list[float]:
-        """Those lengths that are run."""
+        """Returns the lengths that are run."""
         most = self.settings.most_seconds
         return [s for s in seconds if most is None or s <= most]
 
 
 def with_trainings(spec: str, *, shipped: bool = True) -> str:
-    """The scheme with its shipped model and the other trainings that Headway brings.
+    """Returns the scheme with its shipped model and the other trainings that Headway has.
 
-    It is `spec` where there is none.
+    It is `spec` if there is none.
 
     Args:
         spec: A scheme; one that names its model stays as it is.
-        shipped: Is the shipped model among them? If it was chosen from several, it is no training
-            like the others.
+        shipped: Is the shipped model among them? If it was chosen from several, it is not a
+            training like the others.
     """
     found = None if ":model=" in spec else re.search(r":model=([^:@]+)-(v\d+)@", canonical_scheme(spec, SIM))
     others = sorted(map(str, TRAININGS.glob(f"{found[1]}-{found[2]}-seed-*"))) if found else []
@@ -316,7 +318,7 @@ def with_trainings(spec: str, *, shipped: bool = True) -> str:
 
 
 def _in_kernel(spec: str) -> str:
-    """The spec of a scheme that runs over the kernel's sockets. Raises MissingError."""
+    """Returns the spec of a scheme over the kernel's sockets. Raises MissingError."""
     try:
         canonical_scheme(spec, KERNEL)
         if kernel_schemes([spec]):
@@ -327,7 +329,7 @@ def _in_kernel(spec: str) -> str:
 
 
 def family(name: str) -> dict[float, Scenario]:
-    """The members of a family by the value that differs, ascending, in the unit of the first.
+    """Returns the members of a family by their value, ascending, in the unit of the first.
 
     Raises UsageError.
     """

@@ -1,4 +1,4 @@
-"""What the runs of a figure gave, with 95% intervals.
+"""The results of a figure's runs, with 95% intervals.
 
 These are means, and differences of runs with the same seed.
 """
@@ -35,36 +35,36 @@ if TYPE_CHECKING:
     from headway.summary import Offsets
 
 Of = str | Callable[["Run"], float | None]
-"""A metric by name, or a function of a run; None where it does not apply."""
+"""A metric by name, or a function of a run; it returns None if it does not apply."""
 Pair = tuple["RunRequest", "RunRequest"]
-"""What was, and what became of it."""
+"""The two values of a pair; the one that is compared with comes first."""
 
 
 class Measured:
-    """Runs by what asked for them."""
+    """Runs by the request that asked for them."""
 
     def __init__(self, runs: Mapping[RunRequest, Sequence[Run]]) -> None:
-        """All runs of each.
+        """Takes all runs of each request.
 
-        Of those in real time it takes the fit ones where there are any, so seeds may be missing.
+        In real time the fit runs are used if there are any, so seeds may be missing.
         """
         self._runs = runs
         self._offsets: dict[str, Offsets | None] = {}
 
     def plus(self, more: Mapping[RunRequest, Sequence[Run]]) -> Measured:
-        """These runs, and others that were made of them."""
+        """Returns these runs, and others that were made of them."""
         return type(self)({**self._runs, **more})
 
     def runs(self, wanted: RunRequest) -> Sequence[Run]:
-        """In the order of its seeds."""
+        """Returns the runs in the order of their seeds."""
         return self._runs[wanted]
 
     def has_runs(self, wanted: RunRequest) -> bool:
-        """Whether there are any: of a point in real time all may be unfit."""
+        """Returns whether there are any runs: in real time all may be unfit."""
         return bool(self._runs[wanted])
 
     def mean(self, wanted: RunRequest, of: Of) -> Estimate:
-        """The mean over runs; a metric's interval ends where its range does."""
+        """Returns the mean over runs. A metric's interval is cut at the metric's limits."""
         found = self.across([wanted], lambda run: _value(run, of))
         if callable(of) or of not in METRICS:
             return found
@@ -72,11 +72,11 @@ class Measured:
         return found.mapped(lambda end: within_range(of, end, largest))
 
     def median(self, wanted: RunRequest, of: Of) -> Estimate:
-        """The median over runs, which have to be independent of one another: of one training."""
+        """Returns the median over independent runs, so over runs of one training."""
         return self.median_across([wanted], lambda run: _value(run, of))
 
     def median_across(self, wanted: Sequence[RunRequest], of: Callable[..., float | None]) -> Estimate:
-        """The median over seeds of `of`.
+        """Returns the median over seeds of `of`.
 
         `of` is applied to one run of each of `wanted` with the same seed.
         """
@@ -88,7 +88,7 @@ class Measured:
         )
 
     def share(self, wanted: RunRequest, of: Callable[[Run], bool]) -> Estimate:
-        """The share of runs of which something is true, with an exact interval.
+        """Returns the share of runs in which something is true, with an exact interval.
 
         It has a width at 0 and 1 too.
         """
@@ -96,7 +96,7 @@ class Measured:
         return Estimate(hits / runs if runs else None, lambda level: share_interval(hits, runs, level=level))
 
     def share_difference(self, one: RunRequest, other: RunRequest, of: Callable[[Run], bool]) -> Estimate:
-        """The share of `one` less that of `other`, of runs that are independent.
+        """Returns the share of `one` minus that of `other`, over runs that are independent.
 
         The interval is Newcombe's.
         """
@@ -114,14 +114,15 @@ class Measured:
         return sum(map(of, runs)), len(runs)
 
     def difference(self, one: RunRequest, other: RunRequest, of: Of) -> Estimate:
-        """`one` less `other`, of runs with the same seed: both met the same network.
+        """Returns `one` minus `other`, over runs with the same seed, which met the same network.
 
-        Of two learners with several trainings each, whose seeds share nothing, it is Welch's.
+        For two learners with several trainings each, whose seeds have nothing in common, it is
+        Welch's.
         """
         return self.less(one, [other], of)
 
     def less(self, one: RunRequest, others: Sequence[RunRequest], of: Of) -> Estimate:
-        """The same, less the mean of several others."""
+        """Returns `one` minus the mean of several others, over runs with the same seed."""
         if _are_trained_apart([one, *others]):
             first, second = self._of_trainings([one], of), self._of_trainings(others, of)
             return Estimate.of(lambda level: means.apart(first, second, level=level), first, second)
@@ -134,9 +135,10 @@ class Measured:
         return self.across([one, *others], less)
 
     def percent(self, one: RunRequest, other: RunRequest, of: Of) -> Estimate:
-        """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed.
+        """Returns how far `one` lies above `other`, in % of the other's mean.
 
-        Of two learners with several trainings each it is Welch's, to first order.
+        Runs have the same seed. For two learners with several trainings each it is Welch's, to
+        first order.
         """
         if _are_trained_apart([one, other]):
             first, second = self._of_trainings([one], of), self._of_trainings([other], of)
@@ -147,10 +149,12 @@ class Measured:
         return percent_of(known, block)
 
     def apart(self, one: RunRequest, other: RunRequest, of: Of, how: TwoSamples = mean_difference) -> Estimate:
-        """`one` against `other`, of independent runs.
+        """Compares `one` with `other`, over independent runs.
 
-        It is the difference of means unless told otherwise. Seeds that change only when a flow
-        starts are no pairs, and numbers of runs may differ. Runs of one training each.
+        The result is the difference of means by default.
+
+        Seeds that change only when a flow starts do not make pairs, and numbers of runs may differ.
+        Each has runs of one training.
         """
         _refuse_trainings(one, other)
         first, second = (
@@ -160,10 +164,10 @@ class Measured:
         return between(first, second, how)
 
     def kept(self, ours: Pair, theirs: Pair, of: Of) -> Estimate:
-        """The share of the first of `ours` that the second has, less that of `theirs`, in points.
+        """Returns the share of the first of `ours` that the second has, minus that of `theirs`.
 
-        Shares are of means. Its interval is that of what each seed adds to it, to first order, as
-        `percent` has it.
+        It is in points, and shares are of means. The interval is that of each seed's contribution,
+        to first order, as `percent` has it.
         """
         known, block = self._rows([*ours, *theirs], [of] * 4)
         a, b, c, d = (sum(column) / len(known) for column in zip(*known, strict=True)) if known else (0.0,) * 4
@@ -175,7 +179,7 @@ class Measured:
         return apart.mapped(lambda value: more + value)
 
     def across(self, wanted: Sequence[RunRequest], of: Callable[..., float | None]) -> Estimate:
-        """The mean over seeds of `of`, applied to one run of each of `wanted`; None is left out."""
+        """Returns the mean over seeds of `of`, applied to one run of each of `wanted`."""
         ordered, block = self.ordered(wanted)
         found = [(runs, of(*runs)) for runs in ordered]
         rows = [(runs, [value]) for runs, value in found if value is not None]
@@ -185,9 +189,9 @@ class Measured:
         return mean_of(values, block)
 
     def _rows(self, wanted: Sequence[RunRequest], of: Sequence[Of]) -> tuple[list[list[float]], int]:
-        """A value of each of `wanted` for each seed with which all are known.
+        """Returns a value of each of `wanted` for each seed with which all are known.
 
-        It may be for each training seed instead.
+        With trainings it is for each training seed instead.
         """
         ordered, block = self.ordered(wanted)
         rows = [(runs, [_value(run, what) for run, what in zip(runs, of, strict=True)]) for runs in ordered]
@@ -199,12 +203,12 @@ class Measured:
     def samples(
         wanted: Sequence[RunRequest], rows: Sequence[tuple[tuple[Run, ...], list[float]]], block: int
     ) -> tuple[list[list[float]], int]:
-        """The samples behind runs.
+        """Returns the samples of runs.
 
-        They are the runs themselves, or of a scheme of several models a mean of each model's.
+        They are the runs themselves, or for a scheme of several models a mean of each model's.
 
         Args:
-            wanted: What asked for the runs.
+            wanted: The requests of the runs.
             rows: The runs of one seed, one of each of `wanted`, and numbers that were made of them.
             block: How many neighbouring rows are alike.
 
@@ -213,7 +217,7 @@ class Measured:
         """
         if _are_trained_apart(wanted):
             labels = " and ".join(dict.fromkeys(one.label for one in wanted))
-            raise ValueError(f"{labels} were trained apart: their trainings are no pairs")
+            raise ValueError(f"{labels} have different trainings and cannot be paired")
         most = max(wanted, key=lambda one: len(one.models))
         models = len(most.models)
         if models == 1:
@@ -222,17 +226,17 @@ class Measured:
         return nested([number[runs[0]["seed"]] for runs, _ in rows], [values for _, values in rows], block)
 
     def _of_trainings(self, wanted: Sequence[RunRequest], of: Of) -> list[float]:
-        """The mean over `wanted` of each of their trainings.
+        """Returns the mean over `wanted` of each of their trainings.
 
-        It is of the seeds that all have a value of.
+        Seeds without a value of one of them are left out.
         """
         rows, _ = self._rows(wanted, [of] * len(wanted))
         return [fmean(row) for row in rows]
 
     def ordered(self, wanted: Sequence[RunRequest]) -> tuple[list[tuple[Run, ...]], int]:
-        """Runs of one seed together, ordered so that neighbours are alike.
+        """Returns runs of one seed together, ordered so that neighbours are alike.
 
-        It also gives how many of them make a block.
+        It also returns how many of them make a block.
         """
         by_seed = [{run["seed"]: run for run in self._runs[one]} for one in wanted]
         together = [
@@ -244,18 +248,18 @@ class Measured:
         return [each["runs"] for each in ordered], block
 
     def _starts(self, wanted: RunRequest) -> Offsets | None:
-        """Where its runs begin in a trace, which is read once."""
+        """Returns where its runs begin in a trace, which is read once."""
         scenario = wanted.scenario
         if scenario.hash not in self._offsets:
             self._offsets[scenario.hash] = pairs.offsets_of(scenario)
         return self._offsets[scenario.hash]
 
     def rows(self, wanted: Sequence[RunRequest]) -> list[dict[str, Any]]:
-        """Rows as a bench's, by label: what `headway.report` draws."""
+        """Returns rows as a bench's, by label: what `headway.report` draws."""
         return [row for one in wanted for row in summarise(self._labelled(one), self._begins(one))]
 
     def regions(self, wanted: Sequence[RunRequest]) -> dict[str, Ellipse]:
-        """The confidence ellipse of p95 delay and throughput, by label."""
+        """Returns the confidence ellipse of p95 delay and throughput, by label."""
         from headway.summary import regions
 
         found: dict[str, Ellipse] = {}
@@ -276,22 +280,22 @@ class NoRunsError(Exception):
 
 
 class OnlyFit(Measured):
-    """Fit runs alone: of some points there may be none."""
+    """The fit runs only: some points may have none."""
 
     def runs(self, wanted: RunRequest) -> Sequence[Run]:
-        """In the order of its seeds. Raises NoRunsError where there are none."""
+        """Returns the runs in the order of their seeds. Raises NoRunsError if there are none."""
         if not self.has_runs(wanted):
             raise NoRunsError(wanted.label)
         return super().runs(wanted)
 
 
 def mean_of(values: Sequence[float], block: int = 1) -> Estimate:
-    """The mean of values, of which `block` neighbours are alike."""
+    """Returns the mean of values, of which `block` neighbours are alike."""
     return Estimate.of(lambda level: means.mean(values, block, level=level), means.block_means(values, block))
 
 
 def percent_of(both: Sequence[tuple[float, float]], block: int = 1) -> Estimate:
-    """How far the second of each pair lies above the first, in % of the first.
+    """Returns how far the second of each pair lies above the first, in % of the first.
 
     `block` neighbours are alike.
     """
@@ -302,13 +306,13 @@ def percent_of(both: Sequence[tuple[float, float]], block: int = 1) -> Estimate:
 def _are_trained_apart(wanted: Sequence[RunRequest]) -> bool:
     """Are there two learners among them with several trainings each, which are not the same?
 
-    Raises ValueError where they are the same in part.
+    Raises ValueError if they have some in common.
     """
     return not are_pairs(one.trainings for one in wanted)
 
 
 def _refuse_trainings(*wanted: RunRequest) -> None:
-    """Raises ValueError where runs of several trainings would count as independent ones."""
+    """Raises ValueError if runs of several trainings would count as independent ones."""
     if several := [one for one in wanted if len(one.models) > 1]:
         raise ValueError(
             f"{several[0].label} has {len(several[0].models)} models: its runs are not independent; "
@@ -321,13 +325,13 @@ def _value(run: Run, of: Of) -> float | None:
 
 
 def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
-    """The mean over recordings, each of which is one sample however many runs it has.
+    """Returns the mean over recordings, each of which is one sample, however many runs it has.
 
-    Runs at many offsets of one recording tell how much its seconds differ, and nothing of other
-    recordings. All recordings are met by the same trainings of a learner, though. So the interval
-    has two parts, of which the root of the sum of squares is half its width: Student's over
-    recordings, and Student's or Welch's over trainings, each of which is a mean over recordings.
-    Either has the other's part of the noise too.
+    Runs at many offsets of one recording show how much its seconds differ, but not how other
+    recordings differ. The same trainings of a learner meet all recordings. So the interval has two
+    parts, and half its width is the root of their sum of squares: Student's over recordings, and
+    Student's or Welch's over trainings, each of which is a mean over recordings. Each part also
+    includes some of the other's noise.
     """
     known = [one for one in of_each if one.mean is not None]
     values = [one.mean for one in known if one.mean is not None]
@@ -348,9 +352,9 @@ def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
 
 
 def _means_of_samples(of_each: Sequence[Estimate]) -> list[list[float]]:
-    """The mean over estimates of each of their samples, by group.
+    """Returns the mean over estimates of each of their samples, by group.
 
-    None where their numbers differ.
+    None if their numbers differ.
     """
     samples = [one.samples for one in of_each if one.samples is not None and not isinstance(one.samples, int)]
     shapes = {tuple(map(len, groups)) for groups in samples}

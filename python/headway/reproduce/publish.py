@@ -1,6 +1,6 @@
-"""docs/results/PAPER.md.
+"""Writes docs/results/PAPER.md.
 
-What is measured goes between markers. What a person has written around them stays.
+Results go between markers. Text that a person has written around them stays.
 """
 
 from __future__ import annotations
@@ -28,30 +28,28 @@ IN_SHORT = "## In short"
 END = "<!-- end -->"
 HERE = "here (95% interval)"
 BEFORE = "the paper says | here |"
-"""The head of a table of claims, and what it was before decision 47: such a section was judged by
-older rules."""
+"""The head of a table of claims before decision 47. Such a section was judged by older rules."""
 VERDICTS = (
-    "*Holds*: for every level of the claim, the whole 95% interval is where the paper says. Of a "
-    "claim of more or less it is enough that one level is there, and that surely no other is the "
-    "opposite by the margin. *Does not hold*: for some level, the whole interval is elsewhere (with "
-    "many levels, intervals are widened by Holm's correction), or surely no level is more by the "
-    "margin. *Our model is too weak to tell*: the "
-    "claim does not hold for our model, and its note says what is known to be missing: for Owl, the "
-    "rule that the model imitates reaches it. *Not testable from the "
-    "text*: the paper does not say what would have to be measured. *Open*: not decided; more "
-    "runs, machines, recordings or training seeds would decide it. The rules are in [decision "
+    "*Holds*: for every level of the claim, the whole 95% interval is where the paper says. For a claim "
+    "that A has more than B it is enough that one level shows it and none shows the opposite beyond the "
+    "margin. *Does not hold*: for some level, the whole interval is elsewhere (with many levels, "
+    "intervals are widened by Holm's correction), or every level is shown not to be more by the margin. "
+    "*Our model is too weak to tell*: the claim does not hold for our model, and its note says what is "
+    "known to be missing: for Owl, the rule that the model imitates reaches it. *Not testable from the "
+    "text*: the paper does not say what would have to be measured. *Open*: not decided; more runs, "
+    "machines, recordings or training seeds would decide it. The rules are in [decision "
     "47](../decisions/0047-verdicts.md)."
 )
 
 
 def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Path]:
-    """Writes figures and their claims into the paper's page, which is begun if it is not there.
+    """Writes figures and their claims into the paper's page, or into a new page.
 
     Args:
         folder: docs/results, with a folder `img`.
-        paper: Whose figures they are.
-        outcomes: Of full runs; the page's other figures, and those that could not be made, stay as
-            they are.
+        paper: The figures' paper.
+        outcomes: Outcomes of full runs; the page's other figures, and those that could not be made,
+            stay as they are.
 
     Returns:
         The files written.
@@ -81,7 +79,7 @@ def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Pat
 
 
 def in_short_first(text: str) -> str:
-    """The page with what a person has written "in short" in front of the summary's table."""
+    """Moves the section "In short" that a person has written in front of the summary's table."""
     table, section = text.find(SUMMARY), text.find(IN_SHORT)
     if not 0 <= table < section:
         return text
@@ -90,20 +88,20 @@ def in_short_first(text: str) -> str:
 
 
 def headed(text: str, figure: Figure) -> str:
-    """The page with the figure's heading as its title is today: the summary's link points at it."""
+    """Gives the figure's heading its present title, which the summary's link points at."""
     return re.sub(rf"(?m)^## {figure.name}: .*$", lambda _: f"## {figure.name}: {figure.title}", text)
 
 
 def marker(figure: Figure) -> str:
-    """The line behind which a figure's results stand."""
+    """Returns the line after which a figure's results begin."""
     return f"<!-- {figure.name} -->"
 
 
 def skeleton(paper: Paper) -> str:
-    """A page without results."""
+    """Returns a page without results."""
     parts = [
         f"# {paper.title}: what holds here\n\n{paper.where}. Every figure made again, in simulated time unless it "
-        "says otherwise, and every claim beside what is measured. "
+        "says otherwise, and every claim with what is measured here. "
         "The parts between markers are written by `headway reproduce --publish`, never by hand.\n",
         f"\n{IN_SHORT}\n\nTo be written: what holds and what does not, in plain words.\n",
         f"\n## The verdicts\n\n{VERDICTS}\n\n{SUMMARY}\n{END}\n",
@@ -114,7 +112,7 @@ def skeleton(paper: Paper) -> str:
 
 
 def summary(paper: Paper, outcomes: Sequence[Outcome], text: str) -> str:
-    """How many claims there are and what became of them, figure by figure.
+    """Returns how many claims there are and their verdicts, figure by figure.
 
     They are counted on the page, `text`: most of its figures may be of another day than `outcomes`.
     """
@@ -142,7 +140,7 @@ def summary(paper: Paper, outcomes: Sequence[Outcome], text: str) -> str:
 
 
 def _standing(figure: Figure, text: str) -> str:
-    """What the page has of a figure."""
+    """Returns the results of a figure that the page has."""
     return text.partition(f"{marker(figure)}\n")[2].partition(END)[0].strip()
 
 
@@ -156,7 +154,7 @@ def _anchor(figure: Figure) -> str:
 
 
 def section(paper: Paper, outcome: Outcome, drawn: FigureResult) -> str:
-    """A figure's picture, claims, table and notes."""
+    """Returns a figure's picture, claims, table and notes."""
     name = f"{paper.name}-{outcome.figure.name}"
     picture = (
         f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="img/{name}-dark.svg">\n'
@@ -175,7 +173,7 @@ def section(paper: Paper, outcome: Outcome, drawn: FigureResult) -> str:
 
 
 def _levels(claims: Sequence[Claim]) -> str:
-    """How each claim was measured, and its levels, folded."""
+    """Returns how each claim was measured, and its levels, folded."""
     parts = ["<details><summary>How each claim is measured, and its levels</summary>\n"]
     for claim in claims:
         parts.append(f"`{claim.id}`: {'; '.join(part for part in (claim.how, claim.note) if part)}.\n")
@@ -186,6 +184,6 @@ def _levels(claims: Sequence[Claim]) -> str:
 
 
 def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table."""
+    """Returns a table in Markdown."""
     rows = [head, ["---"] * len(head), *lines]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)

@@ -1,7 +1,7 @@
-"""How far something is from the best of several rivals, any of which may be the best.
+"""Computes the distance from the best of several rivals, any of which may be the best.
 
 The rival with the best mean need not be the best one: other runs may give another order. An
-interval of the difference from that rival alone is too narrow, and it is biased, since the same
+interval of the difference from that rival alone is too narrow, and it is biased, because the same
 runs chose the rival.
 """
 
@@ -20,21 +20,23 @@ if TYPE_CHECKING:
 
 
 def from_the_best(apart: Sequence[Estimate], small: float, *, largest: bool) -> Estimate:
-    """How far something is above the best of its rivals.
+    """Returns how far something is above the best of its rivals.
 
-    It is the smallest of its differences if the largest is best. Where the largest is best, the
-    lower end of the interval is the lowest of the differences' lower ends. It needs no correction:
-    it is at most the lower end of the difference from the truly best rival. The upper end is the
-    lowest of the upper ends. There one wrong difference is enough, so of k rivals each upper end
-    has 1/k of the error (Bonferroni). Where the smallest is best, the two ends change places.
+    It is the smallest of its differences if the largest is best.
+
+    If the largest is best, the lower end of the interval is the lowest of the differences' lower
+    ends. It needs no correction: it is at most the lower end of the difference from the truly best
+    rival. The upper end is the lowest of the upper ends. There one wrong difference is enough, so
+    with k rivals each upper end has 1/k of the error (Bonferroni). If the smallest is best, the two
+    ends change places.
 
     Args:
         apart: The differences from each rival, at least one, in one unit.
-        small: What counts as a small difference in that unit, above 0 (`stats.equal`).
-        largest: Is the rival with the largest number the best?
+        small: A small difference in that unit, above 0 (`stats.equal`).
+        largest: Whether the rival with the largest number is the best.
 
     Returns:
-        The difference; not measured where one of the differences is not. Its mean is that from the
+        The difference; not measured if one of the differences is not. Its mean is that from the
         rival with the best mean, so the same runs chose that rival. The interval allows for it, the
         mean does not.
     """

@@ -1,4 +1,4 @@
-"""A paper's figures made again from beginning to end: what is asked for, its runs, its files."""
+"""Makes a paper's figures from beginning to end: the request, its runs, its files."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from headway.runs.many_machines import Machines
 
 ALL = "all"
-"""As a figure: every one that the paper has in the world."""
+"""In place of a figure's name: all figures that the paper has in the world."""
 CLAIMS = "claims.json"
 
 
 def find(name: str) -> Paper:
-    """The paper of this name. Raises UsageError."""
+    """Returns the paper of this name. Raises UsageError."""
     if name not in PAPERS:
         cure = f"papers are {', '.join(PAPERS)}"
         raise UsageError(f"no paper '{name}'{nearest(name, PAPERS)}; {cure}")
@@ -39,7 +39,7 @@ def find(name: str) -> Paper:
 
 
 def figures_of(source: Paper, name: str, world: str) -> list[Figure]:
-    """The figure of this name, such as fig4, or those of ALL. Raises UsageError."""
+    """Returns the figure of this name, such as fig4, or those of ALL. Raises UsageError."""
     known = {figure.asked: figure for figure in source.figures if figure.world == world}
     if not known:
         cure = "leave the option out"
@@ -61,12 +61,12 @@ def lab_of(
     models: Path | None = None,
     stand_ins: Mapping[str, str] | None = None,
 ) -> Lab:
-    """What the figures choose their runs from.
+    """Returns the lab that the figures choose their runs from.
 
     Args:
         source: The paper.
-        world: Where its figures are made.
-        quick: Two short runs of each.
+        world: The world of the figures.
+        quick: Whether to make two short runs of each.
         models: The folder of trained ablations; None for where `headway train` writes them.
         stand_ins: Specs that run in place of other schemes.
 
@@ -87,7 +87,7 @@ def lab_of(
 
 
 def check_spread(world: str, *, logs: bool) -> None:
-    """Raises UsageError where the runs cannot go to other machines."""
+    """Raises UsageError if the runs cannot go to other machines."""
     if world != SIM:
         raise UsageError(f"--ray: runs of world {world} stay on this machine, whose kernel they test; leave it out")
     if logs:
@@ -95,18 +95,18 @@ def check_spread(world: str, *, logs: bool) -> None:
 
 
 def usual_folder(source: Paper, *, quick: bool) -> Path:
-    """Where runs and figures are kept unless told otherwise."""
+    """Returns the default folder of runs and figures."""
     return Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
 
 
 def store_of(folder: Path, figures: Sequence[Figure]) -> Store:
-    """The runs that have finished in the folder; nobody else has it until it is closed."""
+    """Opens the finished runs in the folder, and locks the folder until they are closed."""
     drawn = [f"{figure.name}{rest}" for figure in figures for rest in (".json", ".svg", "-*.csv")]
     return Store(folder, [CLAIMS, *drawn])
 
 
 def missing_of(begun: Sequence[StartedFigure | Outcome], store: Store) -> dict[str, list[OneRun]]:
-    """Of each figure that can be made the runs to be run; what an earlier one runs is left out."""
+    """Returns the missing runs of each figure, without those of an earlier figure."""
     missing: dict[str, list[OneRun]] = {}
     seen = set[tuple[object, ...]]()
     for one in begun:
@@ -127,16 +127,16 @@ def make_all(
     logs: Path | None = None,
     machines: Machines | None = None,
 ) -> list[Outcome]:
-    """Runs, draws and judges those that can be made, one after the other.
+    """Runs, draws and judges the figures that can be made, one after the other.
 
     Args:
         begun: Figures that know their runs, and outcomes of those that cannot be made.
-        missing: What `missing_of` has found.
+        missing: The result of `missing_of`.
         store: Where runs are kept.
         jobs: How many run at a time; None is as many as `machines` take.
-        tell: Is given the figure's name, how many runs have finished in all, and seconds of runs.
-        keep: Is given each figure as soon as it is made, so that nothing after it costs it. A
-            signal that comes meanwhile takes effect after it.
+        tell: Takes the figure's name, how many runs have finished in all, and seconds of runs.
+        keep: Takes each figure as soon as it is made, so that no later error costs it. A signal
+            that comes meanwhile takes effect after it.
         logs: The folder of packet logs of each point's first run; None keeps none.
         machines: Where the runs are carried out; None is here.
     """
@@ -164,7 +164,7 @@ def make_all(
 
 
 def write(outcome: Outcome, result: Mapping[str, Any], folder: Path) -> None:
-    """Leaves a figure's claims, long tables and chart in the folder. Raises RunError."""
+    """Writes a figure's claims, long tables and chart into the folder. Raises RunError."""
     from headway.report.svg import standalone
 
     if outcome.drawn:
@@ -174,10 +174,10 @@ def write(outcome: Outcome, result: Mapping[str, Any], folder: Path) -> None:
             text = StringIO()
             writer(text, lineterminator="\n").writerows(rows)
             write_atomic(folder / f"{name}-{rest}.csv", text.getvalue())
-        # A chart may fail: what was measured is there by now.
+        # The chart comes last: if it fails, the results are already written.
         write_atomic(folder / f"{name}.svg", standalone(outcome.drawn.chart) + "\n")
 
 
 def write_claims(results: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """Leaves all figures' claims in the folder. Raises RunError."""
+    """Writes all figures' claims into the folder. Raises RunError."""
     write_atomic(folder / CLAIMS, json.dumps(results, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""Runs kept one by one as they finish.
+"""Keeps runs one by one as they finish.
 
-So whatever asks for many can be interrupted and goes on.
+So a command that needs many can be interrupted and continue.
 """

@@ -1,4 +1,4 @@
-"""Runs what is asked for, some at a time, and keeps each as it finishes."""
+"""Makes runs, some at a time, and keeps each as it finishes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from headway.runs.store import Store
 
 LOOK_S = 0.005
-"""A simulated minute takes some ten milliseconds: no run is to wait much longer for its place."""
+"""Time in s between two looks. A simulated minute takes some ten milliseconds: no run should wait
+much longer for its place."""
 
 
 class Running(Protocol):
-    """A run under way; `Batch` is one."""
+    """A run under way, such as a `Batch`."""
 
     @property
     def memory_bytes(self) -> int: ...  # noqa: D102
@@ -37,14 +38,14 @@ class Running(Protocol):
 
 
 def begin(task: Runnable, logs: Path | None = None) -> Running:
-    """The run of a task, not yet started; its packets are logged in a folder of `logs`."""
+    """Makes the run of a task, not yet started; its packets are logged in a folder of `logs`."""
     return Batch(
         [task.scenario],
         [task.spec],
         world=task.world,
         transport=task.transport,
         runs=1,
-        # A scenario that is named by its length is to be told no other.
+        # A scenario that is named by its length keeps that length.
         seconds=None if task.seconds == task.scenario.seconds else task.seconds,
         warmup=task.warmup,
         seed=task.seed,
@@ -56,7 +57,7 @@ def begin(task: Runnable, logs: Path | None = None) -> Running:
 
 
 def finish(run: Running, look_s: float = 1.0) -> None:
-    """Starts a run and waits for its end, alone; KeyboardInterrupt gives it up.
+    """Starts a run and waits for its end; KeyboardInterrupt cancels it.
 
     Raises RunError as `wait` does.
     """
@@ -76,17 +77,17 @@ def collect(
     progress: Callable[[int, float], None],
     begin: Callable[[Task], Running] = begin,
 ) -> list[str]:
-    """Runs them, `jobs` at a time, and keeps each as soon as it has finished.
+    """Makes the runs, `jobs` at a time, and keeps each as soon as it has finished.
 
-    One for which there is too little memory beside those under way waits until another has ended. A
-    run that fails does not end the others. On KeyboardInterrupt, or any other error, those under
-    way are given up; it is raised again.
+    A run that lacks memory because of others waits until another has ended. A run that fails does
+    not end the others. On KeyboardInterrupt, or any other error, the runs under way are cancelled;
+    the error is raised again.
 
     Args:
         wanted: Runs that are not in the store.
         jobs: How many at a time, at least 1.
         store: Where they go.
-        progress: Told now and then how many runs have finished, and how many seconds of runs are
+        progress: Takes now and then how many runs have finished, and how many seconds of runs are
             done.
         begin: Makes a run.
 
@@ -109,7 +110,7 @@ def collect(
                     break
                 task = waiting.popleft()
                 started[task] = time.monotonic()
-                # One that cannot be started never ends either: it is not waited for.
+                # A run that cannot be started never ends, so it is not waited for.
                 with held():
                     run.start()
                     running[task] = run
@@ -127,7 +128,7 @@ def collect(
                 over_s += task.seconds
             progress(finished, over_s + sum(task.seconds * run.progress for task, run in running.items()))
     except KeyboardInterrupt:
-        # A second signal loses nothing of what the first has ended.
+        # A second signal does not lose what has finished since the first.
         with held():
             _give_up(running)
             finished += sum(
@@ -136,16 +137,16 @@ def collect(
             progress(finished, over_s)
         raise
     except BaseException:
-        # The store may be what failed: nothing more is written to it.
+        # The error may come from the store, so nothing more is written to it.
         _give_up(running)
         raise
     return failures
 
 
 def _fits(task: Task, run: Running, others: Collection[Running]) -> bool:
-    """Whether there is memory for a run along with others, which may not have taken theirs yet.
+    """Returns whether there is memory for a run along with others.
 
-    Raises UsageError if there are no others.
+    The others may not have taken theirs yet. Raises UsageError if there are no others.
     """
     needed = run.memory_bytes + sum(other.memory_bytes for other in others)
     what = f"{task.scenario.name}, {task.spec}, {task.seconds:g} s"
@@ -159,7 +160,7 @@ def _fits(task: Task, run: Running, others: Collection[Running]) -> bool:
 
 
 def _give_up(running: dict[Task, Running]) -> None:
-    """Cancels them and waits until they have ended."""
+    """Cancels runs and waits until they have ended."""
     for run in running.values():
         run.cancel()
     for run in running.values():
@@ -169,9 +170,9 @@ def _give_up(running: dict[Task, Running]) -> None:
 
 
 def _keep(task: Task, run: Running, store: Store, took_s: float) -> bool:
-    """Whether a run has finished; then it is kept.
+    """Returns whether a run has finished; then it is kept.
 
-    One that was given up may have finished all the same.
+    A cancelled run may have finished all the same.
     """
     if rows := run.results():
         with held():

@@ -32,18 +32,18 @@ R = TypeVar("R")
 LOCAL = "local"
 """The address of a cluster that Ray starts on this machine, and ends with the command."""
 CLIENT = "ray://"
-"""The beginning of addresses of Ray Client, which has no part in the cluster."""
+"""The start of addresses of Ray Client, whose programs are not part of the cluster."""
 RETRIES = 5
 """How often a task begins again after its worker was lost."""
 REACHED_S = 5.0
-"""The head of a cluster answers within this time."""
+"""Time limit in s for the head of a cluster to answer."""
 LOOK_S = 0.1
-"""Nobody waits longer for a signal to be seen."""
+"""The longest wait in s before signals are looked at."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a task in its worker."""
+    """The result of a task in its worker."""
 
     result: Any = None
     error: RunError | UsageError | None = None
@@ -51,7 +51,7 @@ class Answer:
 
 
 def code(packages: Sequence[str] = ()) -> dict[str, str]:
-    """What must be the same on all machines for results that are the same bit for bit.
+    """Returns what must be the same on all machines for results that are the same bit for bit.
 
     These are names and versions.
     """
@@ -59,18 +59,18 @@ def code(packages: Sequence[str] = ()) -> dict[str, str]:
     for package in packages:
         with suppress(PackageNotFoundError):
             found[package] = version(package)
-    # The version of an installed headway does not name its commit: ours does.
+    # The version of an installed headway does not name its commit; our code version does.
     return found | {"headway": code_version, "Python": platform.python_version()}
 
 
 def carry_out(packed: bytes, here: dict[str, str], folder: str) -> Answer:
-    """Carries a task out. This runs in a worker.
+    """Carries out a task. This runs in a worker.
 
     Args:
         packed: The function and its task, pickled. They are unpacked once the code is known to be
             the same.
-        here: What `code` has found where the command runs.
-        folder: The working folder of the command. Relative paths are meant from there.
+        here: The result of `code` on the machine of the command.
+        folder: The working folder of the command. Relative paths start there.
     """
     host = socket.gethostname()
     there = code([*here])
@@ -79,7 +79,7 @@ def carry_out(packed: bytes, here: dict[str, str], folder: str) -> Answer:
             has = f"{name} {there[name]}" if name in there else f"no {name}"
             why = f"it has {has}, not {name} {wanted}; install the same there"
             return Answer(error=UsageError(why), host=host)
-    # A machine without this folder may have no need of it.
+    # A machine without this folder may not need it.
     with suppress(OSError):
         os.chdir(folder)
     try:
@@ -95,18 +95,18 @@ class Machines:
     """The machines of a cluster, which this process is connected to."""
 
     def __init__(self, ray: Any, address: str) -> None:
-        """Of Ray's module, and the address that it was given."""
+        """Takes Ray's module, and the address that it was given."""
         self._ray = ray
         self.address = address
 
     @property
     def cores(self) -> int:
-        """How many cores there are in all, at least 1."""
+        """Number of cores in all, at least 1."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     @property
     def cores_of_one(self) -> int:
-        """How many cores the machine has that has fewest, at least 1.
+        """Number of cores of the machine with the fewest, at least 1.
 
         Machines without any do not count.
         """
@@ -123,16 +123,18 @@ class Machines:
         cores: int = 1,
         packages: Sequence[str] = (),
     ) -> Iterator[Tasks[T, R]]:
-        """Tasks under way inside. Those that have not finished at the end are given up.
+        """Gives the tasks that are under way.
+
+        Those that have not finished at the end are cancelled.
 
         Args:
-            work: A function of a module, which carries one task out. It may be called again for the
+            work: A function of a module, which carries out one task. It may be called again for the
                 same task.
-            tasks: What pickle takes.
-            jobs: How many are under way at most; else one a core, and as many again that wait at
-                their machine.
-            cores: How many each takes, all of one machine.
-            packages: Their versions must be the same on all machines too.
+            tasks: Tasks that pickle can handle.
+            jobs: How many are under way at most. Default: one a core, and as many again that wait
+                at their machine.
+            cores: How many cores each takes, all of one machine.
+            packages: Packages whose versions must also be the same on all machines.
         """
         at_most = jobs or 2 * max(1, self.cores // cores)
         sent = Tasks(self._ray, self.address, work, tasks, at_most, cores, code(packages))
@@ -155,38 +157,38 @@ class Tasks(Generic[T, R]):
         cores: int,
         here: dict[str, str],
     ) -> None:
-        """Sends none of them yet."""
+        """Prepares the tasks, and sends none of them yet."""
         self._ray, self._address, self._work, self._at_most = ray, address, work, at_most
         self._waiting = deque(tasks)
         self._under_way: dict[Any, T] = {}
         self._error: RunError | UsageError | None = None
         with self._ray_works():
             self._here = ray.put(here)
-        # Ray tries again what was lost, and nothing else.
+        # Ray repeats lost tasks, and nothing else.
         self._remote = ray.remote(num_cpus=cores, max_retries=RETRIES, retry_exceptions=False)(carry_out)
 
     @property
     def is_done(self) -> bool:
-        """Whether all have finished, or were given up, and each error was raised."""
+        """Whether all tasks have finished, or were cancelled, and each error was raised."""
         return not (self._waiting or self._under_way or self._error)
 
     def wait(self, timeout_s: float = LOOK_S) -> list[tuple[T, R | RunError]]:
-        """Those that have finished since the last call, each with its result or why it failed.
+        """Returns the tasks that have finished since the last call, with results or errors.
 
-        If none has finished yet, it waits for the first one. What has come back is given before an
+        If none has finished yet, it waits for the first one. Finished tasks are returned before an
         error is raised.
 
         Args:
-            timeout_s: After this time it returns an empty list if none has finished, in s.
+            timeout_s: After this time in s it returns an empty list if none has finished.
 
         Raises:
             UsageError: A machine has other code, or lacks what a task needs.
-            RunError: Ray itself fails, as where the head of the cluster is lost.
+            RunError: Ray itself fails, as when the head of the cluster is lost.
         """
         found: list[tuple[T, R | RunError]] = []
         if self._error is None:
             for ref in self._ready(timeout_s):
-                # The task first: what has been taken is not under way any more.
+                # The task comes first, because a task that has been taken is no longer under way.
                 task = self._under_way.pop(ref)
                 try:
                     found.append((task, self._taken(ref)))
@@ -198,7 +200,7 @@ class Tasks(Generic[T, R]):
         return found
 
     def _ready(self, timeout_s: float) -> list[Any]:
-        """Sends what can be sent; those that have finished. Raises RunError."""
+        """Sends what can be sent; returns those that have finished. Raises RunError."""
         with self._ray_works():
             while self._waiting and len(self._under_way) < self._at_most:
                 task = self._waiting.popleft()
@@ -218,7 +220,7 @@ class Tasks(Generic[T, R]):
             with self._ray_works():
                 answer = self._ray.get(ref)
         except errors.RayTaskError as error:
-            # Before our own code, only what it is imported from can fail.
+            # Before our own code runs, only its imports can fail.
             why = str(error).strip().splitlines()[-1]
             cure = "install this version of Headway for the Python of every machine"
             raise UsageError(f"--ray {self._address}: a worker cannot begin: {why}; {cure}") from None
@@ -234,19 +236,19 @@ class Tasks(Generic[T, R]):
 
     @contextmanager
     def _ray_works(self) -> Iterator[None]:
-        """Inside, an error of Ray itself, not of a task, is a RunError."""
+        """Turns an error of Ray itself, not of a task, into a RunError."""
         try:
             yield
         except (self._ray.exceptions.RaySystemError, self._ray.exceptions.RpcError, ConnectionError) as error:
             raise RunError(f"--ray {self._address}: Ray fails: {_first_line(error)}") from None
 
     def cancel(self) -> None:
-        """Gives up all that have not finished."""
+        """Cancels all tasks that have not finished."""
         self._waiting.clear()
         self._error = None
         for ref in self._under_way:
             with suppress(self._ray.exceptions.RayError, ConnectionError):
-                # By force, Ray 2.60 aborts this process if the task finishes at the same time.
+                # If a task is ended by force while it finishes, Ray 2.60 aborts this process.
                 self._ray.cancel(ref, force=False)
         self._under_way.clear()
 
@@ -258,7 +260,7 @@ def _first_line(error: Exception) -> str:
 
 @contextmanager
 def connected(address: str | None) -> Iterator[Machines | None]:
-    """The machines of the cluster at this address inside; None without one.
+    """Gives the machines of the cluster at this address; None without an address.
 
     Args:
         address: As Ray has it: `auto` (the cluster that this machine is in), HOST:PORT of the head,
@@ -272,8 +274,8 @@ def connected(address: str | None) -> Iterator[Machines | None]:
         return
     if address.startswith(CLIENT):
         cure = "run the command on a machine of the cluster, with --ray auto"
-        raise UsageError(f"--ray {address}: Ray Client is not served; {cure}")
-    # We report nothing about our users to anybody.
+        raise UsageError(f"--ray {address}: Ray Client is not supported; {cure}")
+    # Headway sends no usage statistics to anyone.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with _signals_kept():
         ray = need("ray", "ray")
@@ -284,7 +286,7 @@ def connected(address: str | None) -> Iterator[Machines | None]:
     try:
         yield Machines(ray, address)
     finally:
-        # A program that has connected already goes on with its own connection.
+        # A program that has already connected keeps its own connection.
         if is_ours:
             with _signals_kept(), ending.held():
                 ray.shutdown()
@@ -302,19 +304,19 @@ def _connect(ray: Any, address: str) -> None:
         why = " ".join(str(error).split()).partition(". ")[0] or type(error).__name__
         cure = "give auto on a machine of a cluster that `ray start` has made, HOST:PORT of its head, or local"
         if why.startswith("Failed to connect"):
-            cure = "see that its head runs, and that RAY_AUTH_MODE and ~/.ray/auth_token are the same here"
+            cure = "make sure that its head runs, and that RAY_AUTH_MODE and ~/.ray/auth_token are the same here"
         raise UsageError(f"--ray {address}: {why}; {cure}") from None
     except ray.exceptions.RayError as error:
-        # Of a token that is missing or another, before all.
+        # Comes first, because it is about a token that is missing or wrong.
         why = _first_line(error).partition(". ")[0].rstrip(".")
         cure = "set RAY_AUTH_MODE=token, and copy the token of the cluster to ~/.ray/auth_token"
         raise UsageError(f"--ray {address}: {why}; {cure}") from None
 
 
 def _lead_to_stderr() -> None:
-    """Ray tells on standard output which workers are lost.
+    """Sends Ray's messages about lost workers to standard error.
 
-    That is for results, and no option changes it.
+    Ray prints them on standard output, which is for results, and no option changes it.
     """
     inside: Any = sys.modules.get("ray._private.worker")
     if hasattr(inside, "print_to_stdstream"):
@@ -322,7 +324,7 @@ def _lead_to_stderr() -> None:
 
 
 def _tell(data: Mapping[str, Any], *_: object, **__: object) -> None:
-    """Says in a line what Ray says in many."""
+    """Prints in a line what Ray prints in many."""
     said = " ".join(" ".join(map(str, data["lines"])).split())
     for end in (" To troubleshoot", " Error:"):
         said = said.partition(end)[0]
@@ -331,7 +333,10 @@ def _tell(data: Mapping[str, Any], *_: object, **__: object) -> None:
 
 @contextmanager
 def _signals_kept() -> Iterator[None]:
-    """Inside, Ray replaces a handler of ours: SIGTERM would end the process at once."""
+    """Keeps our signal handlers inside.
+
+    Ray replaces them, and SIGTERM would end the process at once.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Where pairs of runs begin in their trace."""
+"""Finds where pairs of runs begin in their trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def offsets_of(scenario: Scenario) -> Offsets | None:
-    """Where runs begin in the scenario's trace, if they do at offsets."""
+    """Returns where runs begin in the scenario's trace, if they do at offsets."""
     if "trace offset" not in scenario.varies:
         return None
     return Offsets(open_trace(*scenario.trace_parts[0]).seconds, scenario.trace_offset_s)

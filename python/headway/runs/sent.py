@@ -1,4 +1,4 @@
-"""Runs that go to another machine, and what must be there so that they are the same runs."""
+"""Sends runs to another machine, with checks that they are the same runs there."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SentScenario:
-    """A scenario as pickle takes it. Its traces stay where they are: each machine has its own."""
+    """A scenario that pickle can handle. Each machine has traces of its own."""
 
     text: str
     name: str
     hash: str
     traces_sha256: tuple[str, ...]
-    """Of each trace, in the scenario's order."""
+    """The SHA-256 of each trace, in the scenario's order."""
 
     def load(self) -> Scenario:
-        """The scenario, on this machine. Raises UsageError where a trace is missing or another."""
+        """Loads the scenario here. Raises UsageError if a trace is missing or differs."""
         return _load(self)
 
 
 def sent_scenario(scenario: Scenario) -> SentScenario:
-    """As it goes to another machine.
+    """Returns the scenario for another machine.
 
     Raises:
-        UsageError: It names a trace by a path that is meant from the folder of its file.
+        UsageError: It names a trace by a path that starts in the folder of its file.
     """
     return _sent(scenario.text, scenario.name, scenario.hash, tuple(scenario.traces))
 
@@ -53,9 +53,9 @@ def _sent(text: str, name: str, digest: str, traces: tuple[str, ...]) -> SentSce
     try:
         sent.load()
     except UsageError:
-        beside = ", ".join(trace for trace in traces if "/" in trace)
+        own_paths = ", ".join(trace for trace in traces if "/" in trace)
         cure = "only its text goes to other machines: write absolute paths in it"
-        raise UsageError(f"--ray: scenario {name} names a trace from its own folder, {beside}; {cure}") from None
+        raise UsageError(f"--ray: scenario {name} names a trace from its own folder, {own_paths}; {cure}") from None
     return sent
 
 
@@ -77,12 +77,12 @@ def _load(sent: SentScenario) -> Scenario:
 
 
 def checked_spec(spec: str, meaning: str, world: str) -> str:
-    """The scheme, which must mean the same here.
+    """Returns the scheme if it means the same here.
 
     Its parameters count, and the contents of its model or class.
 
     Raises:
-        UsageError: It does not.
+        UsageError: It means something else.
     """
     if (here := canonical(spec, world)) != meaning:
         raise UsageError(f"scheme {spec} is {here} there, not {meaning}; put the same files there")
@@ -106,13 +106,13 @@ class SentRun:
 
     @property
     def scenario(self) -> Scenario:
-        """On this machine. Raises UsageError."""
+        """The scenario on this machine. Raises UsageError."""
         return self.sent.load()
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What came of a run."""
+    """The result of a run."""
 
     results: list[dict[str, Any]]
     series: list[dict[str, Any]]
@@ -121,7 +121,7 @@ class Finished:
 
 
 def sent_run(task: Task) -> SentRun:
-    """As it goes to another machine. Raises UsageError as `sent_scenario`."""
+    """Returns a run for another machine. Raises UsageError as `sent_scenario`."""
     return SentRun(
         sent_scenario(task.scenario),
         task.spec,
@@ -136,7 +136,7 @@ def sent_run(task: Task) -> SentRun:
 
 
 def carry_out(run: SentRun) -> Finished:
-    """Carries it out, in a worker. Raises UsageError and RunError."""
+    """Carries out the run in a worker. Raises UsageError and RunError."""
     checked_spec(run.spec, run.meaning, run.world)
     began, under_way = time.monotonic(), begin(run)
     finish(under_way)
@@ -152,7 +152,7 @@ def collect_on(
     store: Store,
     progress: Callable[[int, float], None],
 ) -> list[str]:
-    """As `headway.runs.collect.collect`, on the machines of a cluster.
+    """Makes runs as `headway.runs.collect.collect` does, on the machines of a cluster.
 
     Raises:
         UsageError: A machine has other code than this one, or lacks a trace or a model.
@@ -162,7 +162,7 @@ def collect_on(
     finished, over_s = 0, 0.0
     with machines.running(carry_out, tasks, jobs) as under_way:
         while not under_way.is_done:
-            # A signal loses nothing of what has come back.
+            # A signal does not lose what has come back.
             with held():
                 for sent, done in under_way.wait():
                     task = tasks[sent]

@@ -1,4 +1,4 @@
-"""Finished runs, a line of JSON each: what is there need not run again."""
+"""Keeps finished runs, a line of JSON each, so that they need not run again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 NAME = "runs.jsonl"
 BEGINNING = b'{"store_schema": '
-"""Of each line."""
+"""The start of each line."""
 
 FLOW = (
     "flow",
@@ -38,7 +38,7 @@ FLOW = (
     "sent_packets",
     "delivered_packets",
 )
-"""What is kept of each of several flows."""
+"""The values that are kept of each of several flows."""
 SERIES = (
     "time_s",
     "sent_mbps",
@@ -51,18 +51,16 @@ SERIES = (
     "rtprop_ms",
     "capacity_mbps",
 )
-"""What is kept of the time series of all flows under test together."""
+"""The time series that are kept of all flows under test together."""
 SERIES_OF_FLOW = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss", "rtt_ms")
-"""What is kept of that of each of several flows; its times are those of all together."""
+"""The time series that are kept of each of several flows; their times are those of all flows
+together."""
 
 Key = tuple[Any, ...]
 Run = dict[str, Any]
-"""A row of `Batch.results` for all flows together, and warmup, transport, when, on which machine,
-how long it took.
-
-Where there were several flows, `flows` is a list of FLOW of each; where the task has a grid,
-`series` has SERIES, and each of several flows SERIES_OF_FLOW as its `series`.
-"""
+"""A row of `Batch.results` for all flows together, with warmup, transport, time, machine and
+duration. If there were several flows, `flows` is a list of FLOW of each. If the task has a grid,
+`series` has SERIES, and each of several flows SERIES_OF_FLOW as its `series`."""
 
 
 class Store:
@@ -72,15 +70,15 @@ class Store:
     """
 
     def __init__(self, folder: Path, writes: Iterable[str] = ()) -> None:
-        """Opens or makes it.
+        """Opens or makes the file.
 
         Args:
             folder: Where it is.
-            writes: Other files that the command writes there, such as fig1-*.csv: without runs
-                beside them they are somebody's own.
+            writes: Other files that the command writes there, such as fig1-*.csv. Without runs in
+                the folder they belong to somebody else.
 
         Raises:
-            UsageError: If another process has it, or something else is in it.
+            UsageError: Another process has it, or something else is in it.
         """
         self.path = folder / NAME
         self._opened = ExitStack()
@@ -91,7 +89,7 @@ class Store:
             self._opened.close()
             raise UsageError(f"--out {folder}: holds {own[0]} without its {NAME}; give another folder")
         try:
-            # Nothing waits in a buffer for a disk that is full.
+            # It is unbuffered, so that a full disk is noticed at once.
             self._file = self._opened.enter_context(self.path.open("a+b", buffering=0))
             self._runs = self._read()
         except UsageError:
@@ -105,7 +103,7 @@ class Store:
         self._machine = machine()
 
     def _read(self) -> dict[Key, Run]:
-        """All runs of the file, in which every line ends afterwards.
+        """Returns all runs of the file, and ends an incomplete last line.
 
         Raises UsageError and leaves it as it is.
         """
@@ -134,14 +132,14 @@ class Store:
         return key, run
 
     def find(self, task: Task) -> Run | None:
-        """The finished run.
+        """Returns the finished run.
 
-        A run of the simulator counts only from this very code, for it takes no time. One of
-        headwayd's flows in the kernel counts only from the headwayd that is here, if one is. One of
-        the emulator, or of the kernel's own controllers, counts from any: its `code_version` says
-        which. In all of them the model has to be the one that the scheme has here, and the traces
-        those that the scenario has here, whatever their names. If series are asked for, they have
-        to be whole: older ones do not say what was sent.
+        A run of the simulator counts only from this very code, because it takes no time. A run of
+        headwayd's flows in the kernel counts only from the headwayd that is here, if there is one.
+        A run of the emulator, or of the kernel's own controllers, counts from any code: its
+        `code_version` says which. All of them need the model that the scheme has here, and the
+        traces that the scenario has here, whatever their names. If series are requested, they have
+        to be complete: older ones lack what was sent.
         """
         run = self._runs.get(_key(task.key))
         if run and not (_is_of_this_code(run) and _is_of_this_model(run, task) and _is_of_these_traces(run, task)):
@@ -156,16 +154,16 @@ class Store:
         took_s: float | None = None,
         on: str | None = None,
     ) -> None:
-        """Keeps a run that has just finished, with the time series where it has a grid.
+        """Keeps a run that has just finished, with the time series if it has a grid.
 
         Raises RunError.
 
         Args:
-            task: What was run.
-            results: A row for all flows together, and for each.
-            series: As many.
-            took_s: From its beginning to its end, in s of its machine's time.
-            on: Where it ran, as `machine` has it; here unless told.
+            task: The run's task.
+            results: A row for all flows together, and for each flow.
+            series: The time series of the same flows.
+            took_s: Its duration in s of its machine's time.
+            on: Where it ran, as `machine` has it. Default: here.
         """
         together = next(row for row in results if row["flow"] == ALL_FLOWS)
         single = [row for row in results if row["flow"] != ALL_FLOWS]
@@ -197,15 +195,15 @@ class Store:
             while left:
                 left = left[self._file.write(left) :]
         except OSError as error:
-            # Half a line would spoil the next one.
+            # An incomplete line would spoil the next one.
             self._file.truncate(whole)
             rest = "this run is not kept, those before it are; make room"
             raise RunError(f"{self.path}: {error.strerror}; {rest}") from None
         self._runs[_key(run)] = run
 
     def close(self) -> None:
-        """Lets others have it. A new one that no run was added to is taken away again."""
-        # What a full disk did not take was said when it was added.
+        """Unlocks the file for others. A new one without runs is removed."""
+        # Errors of a full disk were reported when the run was added.
         with suppress(OSError):
             if self._is_new and os.fstat(self._file.fileno()).st_size == 0:
                 self.path.unlink()
@@ -225,7 +223,7 @@ def _is_of_this_model(run: Run, task: Task) -> bool:
 
 
 def _is_of_these_traces(run: Run, task: Task) -> bool:
-    """Traces that are not here any more cannot be others."""
+    """Returns whether the run's traces are those here. A missing trace cannot differ."""
     try:
         return bool(run.get("traces_sha256", []) == traces_sha256(tuple(task.scenario.traces)))
     except UsageError:
@@ -234,7 +232,7 @@ def _is_of_these_traces(run: Run, task: Task) -> bool:
 
 @cache
 def headwayd() -> str | None:
-    """The SHA-256 of the headwayd that is here, BPF programs and all; None without one."""
+    """Returns the SHA-256 of the headwayd here, BPF programs and all; None without one."""
     try:
         return hashlib.sha256(Path(find_headwayd()).read_bytes()).hexdigest()
     except (UsageError, OSError):
@@ -242,7 +240,7 @@ def headwayd() -> str | None:
 
 
 def machine() -> str:
-    """This machine in a few words: cores, processor, kernel."""
+    """Describes this machine in a few words: cores, processor, kernel."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -251,9 +249,9 @@ def machine() -> str:
 
 
 def without_torn_end(content: bytes, beginning: bytes) -> bytes:
-    """What is in a file that lines of JSON are added to, so that its last line ends as well.
+    """Returns the contents of a file of JSON lines, with a complete last line.
 
-    A last line that is not whole, and begins as all that are written there do, is left out: a crash
+    An incomplete last line that begins as the program's own lines do is left out, because a crash
     left it.
     """
     last = content[content.rfind(b"\n") + 1 :]

@@ -1,4 +1,4 @@
-"""One run, and what makes a finished one the one that is asked for."""
+"""A run, and the key that identifies a finished one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIM, EMU, KERNEL = "sim", "emu", "kernel"
 
 
 class Runnable(Protocol):
-    """One run of a scheme on a scenario: what has to be known to carry it out."""
+    """One run of a scheme on a scenario, with everything that is needed to carry it out."""
 
     @property
     def world(self) -> str: ...  # noqa: D102
@@ -40,11 +40,11 @@ class Runnable(Protocol):
 
     @property
     def grid_ms(self) -> float | None:
-        """The bins of the time series that is kept; None keeps none."""
+        """The bins of the time series that is kept, in ms; None keeps none."""
 
 
 class RunKey(TypedDict):
-    """What makes a finished run the one that is asked for."""
+    """The values that identify a finished run."""
 
     world: str
     scenario_hash: str
@@ -63,29 +63,28 @@ class Task(Runnable, Protocol):
 
 
 def seeds_from(first: int) -> Iterator[int]:
-    """The seeds of all runs there could be, `first` and others drawn from it.
+    """Yields the seeds of all possible runs, `first` and others drawn from it.
 
-    However many are asked for, they are the first of these; the same in every world and for every
-    scheme.
+    They do not depend on the number of runs, the world or the scheme.
     """
     yield first
     yield from (_drawn(first, number) for number in count(1))
 
 
 def kernel_schemes(specs: Sequence[str]) -> list[str]:
-    """The schemes of these that run in the kernel through headwayd: learned schemes."""
+    """Returns those of the schemes that run in the kernel through headwayd: learned schemes."""
     found = {one["name"] for one in schemes() if one["family"] == "learned" and KERNEL in one["worlds"]}
     return [spec for spec in specs if spec.partition(":")[0] in found]
 
 
 @cache
 def canonical(spec: str, world: str) -> str:
-    """`canonical_scheme`, once a spec: a model's folder is read and checked for it."""
+    """Returns `canonical_scheme`, cached by spec, because it reads and checks a model's folder."""
     return canonical_scheme(spec, world)
 
 
 def model_of(spec: str, world: str) -> str | None:
-    """The id of the trained model by which a scheme decides.
+    """Returns the id of the trained model by which a scheme decides.
 
     None if it has none, or cannot run here.
     """
@@ -97,7 +96,7 @@ def model_of(spec: str, world: str) -> str | None:
 
 @cache
 def traces_sha256(names: Sequence[str]) -> list[str]:
-    """The SHA-256 of each trace, in a scenario's order: its hash has their names alone.
+    """Returns the SHA-256 of each trace, because a scenario's hash has only their names.
 
     Raises UsageError.
     """
@@ -108,6 +107,7 @@ def traces_sha256(names: Sequence[str]) -> list[str]:
 
 
 def _drawn(seed: int, number: int) -> int:
-    # The text is what it was when only `headway gap` drew seeds: its finished runs stay good.
+    # The text stays what it was when only `headway gap` drew seeds, so that its finished runs
+    # remain valid.
     digest = sha256(f"headway gap {seed} {number}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1

@@ -1,7 +1,7 @@
 """The bootstrap confidence interval of a mean, and how many runs of one trace count as one.
 
 The method is BCa (bias-corrected and accelerated): Efron, "Better Bootstrap Confidence Intervals",
-JASA 82 (1987). It is ours and not `scipy.stats.bootstrap`, because of time (decision 46).
+JASA 82 (1987). `scipy.stats.bootstrap` would be too slow (decision 46).
 """
 
 import math
@@ -18,19 +18,19 @@ MOST_VALUES = 1000
 """With more values than this, means of neighbours are resampled, so that time and memory stay
 bounded."""
 AT_ONCE = 500
-"""Resamples that are drawn together: of MOST_VALUES values they take 4 MB."""
+"""Resamples that are drawn together. With MOST_VALUES values they take 4 MB."""
 FEW = 10
-"""Over fewer independent samples an interval is rough: it covers the mean less often than it
+"""With fewer independent samples an interval is rough: it covers the mean less often than it
 says."""
 SEED = 1
-"""Of the resampling alone: the same values give the same interval, whatever the seed of the
+"""The seed of the resampling. The same values give the same interval, whatever the seed of the
 runs."""
 
 
 def mean_interval(
     values: Sequence[float], *, level: float = LEVEL, resamples: int = RESAMPLES
 ) -> tuple[float, float] | None:
-    """The BCa bootstrap interval of the mean of independent values.
+    """Returns the BCa bootstrap interval of the mean of independent values.
 
     Args:
         values: One finite number a run.
@@ -39,7 +39,7 @@ def mean_interval(
 
     Returns:
         (low, high), to nine significant digits so that no machine's rounding shows; None for fewer
-        than two values, where nothing can be said.
+        than two values, which have no interval.
     """
     n = len(values)
     if n < 2:
@@ -51,15 +51,15 @@ def mean_interval(
         values = _thinned(values, mean)
         n = MOST_VALUES
 
-    # Element by element and in a fixed order: a matrix multiplication would round differently
-    # elsewhere.
+    # Computed element by element in a fixed order: a matrix multiplication would round differently
+    # on other machines.
     means, added = np.zeros(resamples), np.empty(resamples)
     for weight, value in zip(_weights(n, resamples), values, strict=True):
         means += np.multiply(weight, value, out=added)
     means /= n
 
     normal = NormalDist()
-    # A resample whose mean is the same but for rounding counts half on either side.
+    # A resample whose mean is equal up to rounding counts half on either side.
     same = 1e-12 * max(map(abs, values))
     below = (np.count_nonzero(means < mean - same) + np.count_nonzero(means <= mean + same)) / (2 * resamples)
     bias = normal.inv_cdf(min(max(below, 0.5 / resamples), 1 - 0.5 / resamples))
@@ -74,18 +74,18 @@ def mean_interval(
 
 
 def _thinned(values: Sequence[float], mean: float) -> list[float]:
-    """Means of neighbours, MOST_VALUES of them, whose own mean is `mean`.
+    """Returns means of neighbours, MOST_VALUES of them, whose own mean is `mean`.
 
     With so many values, a mean of neighbours is close to normally distributed.
     """
-    # As even in number as can be.
+    # Groups of sizes that are as equal as possible.
     groups = [math.fsum(part) / len(part) for part in np.array_split(np.asarray(values), MOST_VALUES)]
     off = mean - math.fsum(groups) / MOST_VALUES
     return [group + off for group in groups]
 
 
 def block_length(runs: int, run_s: float, trace_s: float) -> int:
-    """The number of runs that count as one sample if each begins at its own offset of one trace.
+    """Returns how many runs count as one sample if each begins at an offset of one trace.
 
     Runs whose offsets are less than a run apart share a part of the trace, so they are not
     independent samples. Of `runs` offsets spread over `trace_s`, about runs * run_s / trace_s fall
@@ -100,16 +100,16 @@ def block_length(runs: int, run_s: float, trace_s: float) -> int:
 
 
 def block_of_known(block: int, known: Sequence[bool]) -> int:
-    """How many of the runs that have a value count as one sample.
+    """Returns how many of the runs that have a value count as one sample.
 
-    `block` of all runs belong together. Not every run has a time until something, for example. Runs
-    without one may lie between the others, and then a block has fewer values. Or they lie in a row,
-    and then it has as many as before. So it is counted how many values there are from each value on
-    in `block` places; the mean is rounded up.
+    `block` of all runs belong together. A run may lack a value, such as a time until something
+    happens. If such runs lie between the others, a block has fewer values; if they lie in a row, it
+    has as many as before. So the number of values in `block` places is counted from each value on,
+    and the mean is rounded up.
 
     Args:
         block: Neighbours that belong together, of all runs; 1 to their number.
-        known: Whether a run has a value: of all runs in their order, the last a neighbour of the
+        known: Whether a run has a value, for all runs in order; the last is a neighbour of the
             first.
     """
     has = np.asarray(known, bool)
@@ -123,16 +123,16 @@ def block_of_known(block: int, known: Sequence[bool]) -> int:
 
 @lru_cache(maxsize=4)
 def _weights(n: int, resamples: int) -> NDArray[np.uint16]:
-    """How often each of n values is drawn in each resample: shape (n, resamples).
+    """Returns how often each of n values is drawn in each resample: shape (n, resamples).
 
-    Of MOST_VALUES values and RESAMPLES resamples it takes 20 MB.
+    With MOST_VALUES values and RESAMPLES resamples it takes 20 MB.
     """
     random = np.random.default_rng(SEED)
     weights = np.empty((n, resamples), np.uint16)
     for first in range(0, resamples, AT_ONCE):
         count = min(AT_ONCE, resamples - first)
         drawn = random.integers(0, n, size=(count, n))
-        # Each resample counts in n places of its own.
+        # Each resample has n places of its own to count in.
         places = drawn + n * np.arange(count)[:, None]
         counts = np.bincount(places.ravel(), minlength=n * count).reshape(count, n)
         weights[:, first : first + count] = counts.T
@@ -140,7 +140,7 @@ def _weights(n: int, resamples: int) -> NDArray[np.uint16]:
 
 
 def _acceleration(values: Sequence[float]) -> float:
-    """From the jackknife that leaves out one value at a time."""
+    """Returns the acceleration, from the jackknife that leaves out one value at a time."""
     total, others = math.fsum(values), len(values) - 1
     means = [(total - value) / others for value in values]
     centre = math.fsum(means) / len(means)

@@ -1,7 +1,7 @@
 """The confidence region of two means together.
 
 Hotelling's T-squared: Johnson and Wichern, "Applied Multivariate Statistical Analysis", section
-5.4. Where neighbouring runs resemble each other, the means of blocks are the samples, as in
+5.4. If neighbouring runs are alike, the means of blocks are the samples, as in
 `means.mean`.
 """
 
@@ -13,7 +13,7 @@ from headway.stats.means import block_means
 
 LEVEL = 0.95
 LEAST_BLOCKS = 5
-"""Of fewer, the region exists but says nothing: of three its radius is 28 standard errors, of five
+"""With fewer blocks the region says nothing: with three its radius is 28 standard errors, with five
 it is 5."""
 
 
@@ -29,7 +29,7 @@ class Ellipse(NamedTuple):
     radius: float
 
     def outline(self, points: int = 48) -> list[tuple[float, float]]:
-        """Points of its boundary, counter-clockwise, the first one again at the end."""
+        """Returns points of its boundary, counter-clockwise, the first one again at the end."""
         # Cholesky's factor of the covariance maps the circle onto the ellipse.
         a = math.sqrt(self.xx)
         b = self.xy / a if a > 0 else 0.0
@@ -42,17 +42,17 @@ class Ellipse(NamedTuple):
 def mean_ellipse(
     xs: Sequence[float], ys: Sequence[float], *, block: int = 1, level: float = LEVEL
 ) -> Ellipse | None:
-    """The confidence ellipse of the means of paired values.
+    """Returns the confidence ellipse of the means of paired values.
 
     Args:
         xs: One finite number a run.
-        ys: As many.
-        block: Neighbours that count as one sample, 1 to len(xs); values are then in an order in
-            which neighbours are alike.
+        ys: As many numbers.
+        block: Neighbours that count as one sample, 1 to len(xs). If it is above 1, the values are
+            in an order in which neighbours are alike.
         level: Coverage, in (0, 1).
 
     Returns:
-        None where there are fewer than LEAST_BLOCKS blocks.
+        None if there are fewer than LEAST_BLOCKS blocks.
     """
     us, vs = _deviations(xs, block), _deviations(ys, block)
     n = len(us)
@@ -71,12 +71,15 @@ def mean_ellipse(
 
 
 def _deviations(values: Sequence[float], block: int) -> list[float]:
-    """Of the mean of each block, from the mean of these."""
+    """Returns the difference of the mean of each block from the mean of these."""
     means = block_means(values, block)
     centre = math.fsum(means) / len(means)
     return [one - centre for one in means]
 
 
 def _f_quantile(level: float, m: int) -> float:
-    """Of the F distribution with 2 and m degrees of freedom, whose tail is (1 + 2x/m)^(-m/2)."""
+    """Returns the quantile of the F distribution with 2 and m degrees of freedom.
+
+    Its tail is (1 + 2x/m)^(-m/2).
+    """
     return m / 2 * (math.pow(1 - level, -2 / m) - 1)

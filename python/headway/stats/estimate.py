@@ -1,4 +1,4 @@
-"""A number that was estimated from runs, and its confidence interval at any level.
+"""A number estimated from runs, and its confidence interval at any level.
 
 A verdict over several levels needs intervals wider than 95% (Holm), so an estimate keeps the way to
 make them.
@@ -27,23 +27,23 @@ class Estimate:
     """A mean, a median, or a difference of such."""
 
     mean: float | None
-    """None where nothing was measured."""
+    """The value; None if nothing was measured."""
     interval: Callable[[float], Ends | None]
-    """(low, high) by the level of confidence, in (0, 1); None where nothing can be said."""
+    """Returns (low, high) by the level of confidence, in (0, 1); None if there is no interval."""
     samples: Samples | None = None
-    """The independent samples behind it, in its unit; None if it does not vary by its nature, or
-    nobody knows."""
+    """The independent samples behind it, in its unit. None if it does not vary by nature, or they
+    are unknown."""
     possible: Ends = (-inf, inf)
-    """Between what it lies whatever the runs are: a share between 0 and 1."""
+    """The possible values, whatever the runs are: a share lies between 0 and 1."""
     is_widened: bool = False
-    """Is its interval wider than that of the samples already, as `stats.equal` makes it?"""
+    """Whether its interval is wider than that of the samples already, as `stats.equal` makes it."""
 
     @classmethod
     def of(cls, at: Callable[[float], Mapping[str, Any]], *samples: Sequence[float]) -> Estimate:
-        """An estimate from a function that gives `{"mean": ..., "ci95": ...}` at a level.
+        """Makes an estimate from a function that gives `{"mean": ..., "ci95": ...}` at a level.
 
-        `stats.means.mean` is such a function. `samples` are the independent ones of each group, in
-        its unit: its values, or means of blocks.
+        `stats.means.mean` is such a function. `samples` are the independent samples of each group,
+        in its unit: its values, or means of blocks.
         """
         known = cache(at)
 
@@ -55,12 +55,15 @@ class Estimate:
 
     @classmethod
     def exactly(cls, value: float | None) -> Estimate:
-        """A number that does not vary, such as a weight of one network: its interval is itself."""
+        """Makes an estimate of a number that does not vary, such as a weight of one network.
+
+        Its interval is the number itself.
+        """
         return cls(value, lambda _: None if value is None else (value, value))
 
     @classmethod
     def fixed(cls, mean: float | None, ends: Ends | None) -> Estimate:
-        """An estimate whose interval is the same at any level."""
+        """Makes an estimate whose interval is the same at any level."""
         return cls(mean, lambda _: ends)
 
     @cached_property
@@ -69,7 +72,7 @@ class Estimate:
         return self.interval(LEVEL)
 
     def mapped(self, rising: Callable[[float], float]) -> Estimate:
-        """The same in other units: a rising function of it."""
+        """Returns the estimate in other units, by a rising function."""
 
         def interval(level: float) -> Ends | None:
             ends = self.interval(level)
@@ -85,4 +88,4 @@ class Estimate:
 
 
 NOTHING = Estimate.exactly(None)
-"""What was not measured."""
+"""The estimate of something that was not measured."""

@@ -25,12 +25,12 @@ NAMES = (WILKS, PILLAI, HOTELLING, ROY)
 
 @dataclass(frozen=True)
 class Statistic:
-    """One of the four, and what its F approximation says."""
+    """One of the four statistics, and its F approximation."""
 
     name: str
     value: float
     f: float
-    """Roy's is an upper bound, and its p value a lower one."""
+    """The F value. Roy's is an upper bound, and its p value a lower one."""
     df: tuple[float, float]
     """Degrees of freedom of F: of the groups, and of the error."""
     p: float
@@ -39,16 +39,17 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Manova:
-    """What the groups' differences amount to."""
+    """The result of the analysis."""
 
     statistics: tuple[Statistic, ...]
-    """In the order of NAMES."""
+    """The statistics in the order of NAMES."""
     effect: float
     """Partial eta squared of all quantities together, 0 to 1: see `effect_of_wilks`."""
     effects: Mapping[str, float]
-    """Of each quantity alone: the share of its variance that lies between groups, 0 to 1."""
+    """The share of each quantity's variance that lies between groups, 0 to 1."""
     constant: tuple[str, ...]
-    """Quantities that vary within no group, or follow from the others: left out."""
+    """Quantities that were left out, because they vary within no group or follow from the
+    others."""
 
     def __getitem__(self, name: str) -> Statistic:
         return self.statistics[NAMES.index(name)]
@@ -57,18 +58,17 @@ class Manova:
 def manova(
     groups: Mapping[str, Sequence[Sequence[float]]], quantities: Sequence[str], *, in_blocks: bool = False
 ) -> Manova | None:
-    """Whether groups differ in their means of several quantities.
+    """Tests whether groups differ in their means of several quantities.
 
     Args:
-        groups: The runs of each group: of each run a number for each of `quantities`, finite.
+        groups: The runs of each group: for each run a finite number for each of `quantities`.
         quantities: Their names.
-        in_blocks: Have the groups as many runs each, and do runs of the same place share something,
-            as runs of one training do? Then each place is a block (a randomised block design), and
-            its effect is no error.
+        in_blocks: Whether the runs of the same place are a block, as runs of one training are (a
+            randomised block design). Then groups have as many runs each, and the block's effect is
+            no error.
 
     Returns:
-        None where nothing can be said: fewer than two groups, or than two quantities that vary
-        within them.
+        None if there are fewer than two groups, or fewer than two quantities that vary within them.
     """
     from statsmodels.multivariate.manova import MANOVA
 
@@ -80,8 +80,7 @@ def manova(
     kept = _independent(rows - _means(rows, one_hot), np.linalg.norm(rows, axis=0))
     if len(groups) < 2 or len(kept) < 2:
         return None
-    # The statistics do not depend on scales, which differ much: numbers of one size make the least
-    # error.
+    # The statistics do not depend on scales. Numbers of one size have the smallest rounding error.
     centred = rows[:, kept] - rows[:, kept].mean(axis=0)
     blocks = np.tile(np.eye(len(rows) // len(groups))[:, 1:], (len(groups), 1)) if in_blocks else rows[:, :0]
     design = np.column_stack([np.ones(len(rows)), one_hot[:, 1:], blocks])
@@ -97,18 +96,19 @@ def manova(
 
 
 def effect_of_wilks(wilks: float, quantities: int, groups: int) -> float:
-    """Partial eta squared of Wilks' lambda: 1 - lambda^(1/s).
+    """Returns partial eta squared of Wilks' lambda: 1 - lambda^(1/s).
 
-    s is the fewer of quantities and groups less one.
+    s is the smaller of the number of quantities and the number of groups less one.
     """
     return float(1.0 - wilks ** (1.0 / min(quantities, groups - 1)))
 
 
 def disagreement(wilks: float, pillai: float, hotelling: float, roy: float) -> float:
-    """Wilks' lambda as three other statistics of three quantities give it, over the printed one.
+    """Returns Wilks' lambda, computed from the other three statistics, over the printed one.
 
-    All four are of the same three eigenvalues: Roy's is the largest, Hotelling and Lawley's their
-    sum, Pillai's the sum of l / (1 + l), Wilks' is 1 / (1 + l), multiplied over all l.
+    They are of three quantities, so all four are functions of the same three eigenvalues: Roy's is
+    the largest, Hotelling and Lawley's their sum, Pillai's the sum of l / (1 + l), Wilks' is 1 / (1
+    + l), multiplied over all l.
     """
     # With u = 1 / (1 + l) of the two others: u + v = 3 - pillai - u1, 1/u + 1/v = hotelling -
     # roy + 2.
@@ -124,16 +124,16 @@ def _statistic(name: str, row: Any) -> Statistic:
 
 
 def _means(rows: Matrix, one_hot: Matrix) -> Matrix:
-    """Of each row its group's mean."""
+    """Returns its group's mean for each row."""
     means: Matrix = one_hot @ ((one_hot.T @ rows) / one_hot.sum(axis=0)[:, None])
     return means
 
 
 def _independent(residuals: Matrix, sizes: Matrix) -> list[int]:
-    """The columns that vary, and do not follow from those before.
+    """Returns the columns that vary, and do not follow from those before.
 
-    No matrix of others could be inverted. What is left of a column of such a size that does not
-    vary is rounding.
+    With others, no matrix could be inverted. A rest of a column that is as small as rounding errors
+    counts as constant.
     """
     kept: list[int] = []
     for k in range(residuals.shape[1]):
@@ -146,7 +146,7 @@ def _independent(residuals: Matrix, sizes: Matrix) -> list[int]:
 
 
 def _eta_squared(values: Matrix, one_hot: Matrix) -> float:
-    """The share of the variance that lies between groups; 0 where there is none at all."""
+    """Returns the share of the variance that lies between groups; 0 if there is no variance."""
     whole = float(((values - values.mean()) ** 2).sum())
     error = float(((values - _means(values[:, None], one_hot)[:, 0]) ** 2).sum())
     return 1.0 - error / whole if whole > 1e-20 * float((values**2).sum()) else 0.0

@@ -1,4 +1,4 @@
-"""Where an interval of a difference lies beside a margin.
+"""Compares an interval of a difference with a margin.
 
 A difference within the margin counts as none.
 """
@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 
 class Side(Enum):
-    """Where the whole interval lies, or what it leaves open."""
+    """The position of the whole interval, or what it leaves open."""
 
     ABOVE = auto()
     """Above the margin."""
@@ -24,7 +24,7 @@ class Side(Enum):
 
 
 def side(low: float, high: float, margin: float) -> Side:
-    """Where the interval from `low` to `high` lies; `margin` is 0 or more, in their unit."""
+    """Returns where the interval from `low` to `high` lies; `margin` is 0 or more."""
     if low > margin:
         return Side.ABOVE
     if high < -margin:

@@ -1,4 +1,4 @@
-"""Means and differences over runs, with 95% intervals that few runs do not make too narrow."""
+"""Means and differences over runs, with 95% intervals that are wide enough for few runs."""
 
 import math
 from collections.abc import Sequence
@@ -11,10 +11,7 @@ from headway.stats.student import student_interval, welch_interval
 
 
 class Metric(TypedDict):
-    """A mean over runs.
-
-    `mean` is None where the metric does not apply, `ci95` where nothing varies.
-    """
+    """A mean over runs. `mean` is None if the metric does not apply, `ci95` if nothing varies."""
 
     mean: float | None
     ci95: list[float] | None
@@ -26,9 +23,9 @@ says."""
 
 
 def block_means(values: Sequence[float], block: int) -> list[float]:
-    """Means of `block` neighbours or a few more.
+    """Returns means of `block` neighbours or a few more.
 
-    They are samples where neighbours depend on each other.
+    They are the samples if neighbours depend on each other.
     """
     if block == 1:
         return list(values)
@@ -37,13 +34,13 @@ def block_means(values: Sequence[float], block: int) -> list[float]:
 
 
 def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Metric:
-    """A mean with its interval of 95%.
+    """Returns a mean with its 95% interval.
 
-    From 30 independent values on it is the BCa bootstrap's, else Student's. The bootstrap covers
-    the mean of ten values in 90% of the time where it says 95%, Student's interval in 95%
-    (tests/test_coverage.py). Of values that are alike in blocks, it is Student's of the blocks'
-    means, however many they are. Resamples do not tell the tails that wider intervals need, those
-    of many comparisons: these are Student's.
+    From 30 independent values on it is the BCa bootstrap's, else Student's. For ten values and a
+    nominal 95%, the bootstrap covers the mean in 90% of cases, and Student's interval in 95%
+    (tests/test_coverage.py). For values that are alike in blocks, it is Student's over the blocks'
+    means, however many they are. Resamples do not show the tails that wider intervals need, those
+    of many comparisons, so these are Student's.
 
     Args:
         values: One a run or pair, in an order in which neighbours are alike.
@@ -57,14 +54,14 @@ def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Me
         interval = mean_interval(values, level=level)
     else:
         blocks = block_means(values, block)
-        # Blocks may differ in length by one, so the mean of their means may be off.
+        # Blocks may differ in length by one, so the mean of their means may differ from the mean.
         off = found - math.fsum(blocks) / len(blocks)
         interval = student_interval([one + off for one in blocks], level=level)
     return {"mean": found, "ci95": list(interval) if interval else None}
 
 
 def apart(one: Sequence[float], other: Sequence[float], *, level: float = LEVEL) -> Metric:
-    """The mean of one sample less that of an independent one, with Welch's interval."""
+    """Returns the mean of one sample minus that of an independent one, with Welch's interval."""
     if not (one and other):
         return {"mean": None, "ci95": None}
     interval = welch_interval(one, other, level=level)
@@ -72,9 +69,10 @@ def apart(one: Sequence[float], other: Sequence[float], *, level: float = LEVEL)
 
 
 def percent_apart(one: Sequence[float], other: Sequence[float], *, level: float = LEVEL) -> Metric:
-    """How far the mean of one sample lies above that of an independent one, in % of it.
+    """Returns how far the mean of one sample lies above that of an independent one, in % of it.
 
-    Its interval is Welch's, of what each adds to the ratio to first order, as `percent` has it.
+    Its interval is Welch's, over each value's contribution to the ratio to first order, as
+    `percent` has it.
     """
     base = math.fsum(other) / len(other) if other else 0.0
     if not (one and base):
@@ -85,7 +83,7 @@ def percent_apart(one: Sequence[float], other: Sequence[float], *, level: float 
 
 
 def percent_parts_apart(one: Sequence[float], other: Sequence[float]) -> tuple[list[float], list[float]]:
-    """What each value of two samples adds to `percent_apart`, in % and to first order."""
+    """Returns what each value of two samples adds to `percent_apart`, in % and to first order."""
     base = math.fsum(other) / len(other) if other else 0.0
     if not (one and base):
         return [], []
@@ -94,10 +92,10 @@ def percent_parts_apart(one: Sequence[float], other: Sequence[float]) -> tuple[l
 
 
 def percent(both: Sequence[tuple[float, float]], block: int = 1, *, level: float = LEVEL) -> Metric:
-    """How far the second of each pair lies above the first, in % of the first: a ratio of means.
+    """Returns how far the second of each pair lies above the first, in %: a ratio of means.
 
-    No run with hardly any traffic upsets it as it would a mean of ratios. Its interval is that of
-    what each pair adds to it, to first order (Cochran, "Sampling Techniques", section 6.3).
+    A run with hardly any traffic would spoil a mean of ratios, but not this. Its interval is
+    that of each pair's contribution, to first order (Cochran, "Sampling Techniques", section 6.3).
     """
     first, second = sum(a for a, _ in both), sum(b for _, b in both)
     if not first:
@@ -108,7 +106,7 @@ def percent(both: Sequence[tuple[float, float]], block: int = 1, *, level: float
 
 
 def percent_parts(both: Sequence[tuple[float, float]]) -> list[float]:
-    """What each pair adds to `percent`, in % and to first order; their mean is 0."""
+    """Returns what each pair adds to `percent`, in % and to first order; their mean is 0."""
     first, second = sum(a for a, _ in both), sum(b for _, b in both)
     if not first:
         return []

@@ -1,4 +1,4 @@
-"""The interval of a median, from the order of the values alone.
+"""Computes the interval of a median, from the order of the values only.
 
 Conover, "Practical Nonparametric Statistics", section 3.2.
 """
@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
 
 def median_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[float, float] | None:
-    """The narrowest symmetric pair of order statistics that covers the median.
+    """Returns the narrowest symmetric pair of order statistics that covers the median.
 
     It holds for any distribution. For 50 values it is the 18th and the 33rd.
 
     Args:
         values: One finite number a run.
-        level: Coverage that is reached at least, in (0, 1).
+        level: The smallest coverage, in (0, 1).
 
     Returns:
-        (low, high); None for so few values that not even the least and the largest cover it.
+        (low, high); None if there are so few values that not even the smallest and the largest
+        cover it.
     """
     n, most = len(values), (1 - level) / 2
     below, rank = 0.0, 0

@@ -1,7 +1,7 @@
-"""Many runs of few models: each model, trained with a seed of its own, is one sample.
+"""Treats many runs of few models: each model, trained with a seed of its own, is one sample.
 
-Models that were trained with different seeds differ, and many runs of one of them tell nothing of
-others (Hurlbert, "Pseudoreplication and the Design of Ecological Field Experiments", 1984).
+Models that were trained with different seeds differ, and many runs of one of them show nothing
+about others (Hurlbert, "Pseudoreplication and the Design of Ecological Field Experiments", 1984).
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Sequence
 
 ENOUGH_MODELS = 5
-"""Of trainings with seeds of their own: fewer say nothing of a learner (Henderson et al., AAAI
-2018)."""
+"""With fewer trainings with seeds of their own, a claim about a learner stays open (Henderson et
+al., AAAI 2018)."""
 ENOUGH_RECORDINGS = 5
-"""Of links: fewer say nothing of such links, however many offsets runs begin at."""
+"""With fewer recordings, a claim about such links stays open, however many offsets runs begin
+at."""
 
 
 def are_pairs(learners: Iterable[Collection[Hashable]]) -> bool:
-    """Whether runs of these learners are pairs: all that have several trainings have the same ones.
+    """Returns whether runs of these learners are pairs.
 
-    Else each has trainings of its own, and they are independent samples. The order does not count.
+    They are if all that have several trainings have the same ones. Else each has trainings of its
+    own, and they are independent samples. The order does not count.
 
     Args:
         learners: The trainings of each.
@@ -33,23 +35,26 @@ def are_pairs(learners: Iterable[Collection[Hashable]]) -> bool:
     """
     several = {frozenset(trainings) for trainings in learners if len(set(trainings)) > 1}
     if any(one & other for one, other in combinations(several, 2)):
-        raise ValueError("two learners share some of their trainings and not all: give each its own, or the same")
+        raise ValueError(
+            "two learners have some of their trainings in common, but not all; give "
+            "them the same ones, or different ones"
+        )
     return len(several) < 2
 
 
 def nested(
     labels: Sequence[Hashable], rows: Sequence[Sequence[float]], block: int = 1
 ) -> tuple[list[list[float]], int]:
-    """The samples behind rows of numbers, and how many neighbours of them belong together.
+    """Returns the samples behind rows of numbers, and how many neighbours of them belong together.
 
     Args:
-        labels: Of which model each row is.
+        labels: The model of each row.
         rows: As many, of equal length.
         block: How many neighbouring rows are alike.
 
     Returns:
-        The rows as they are where all labels are the same; else a mean row for each label, and a
-        block of 1.
+        The rows as they are if all labels are the same; else a mean row for each label, and a block
+        of 1.
     """
     groups: dict[Hashable, list[Sequence[float]]] = {}
     for label, row in zip(labels, rows, strict=True):

@@ -1,4 +1,4 @@
-"""Which groups differ: all pairs of them, with Holm's correction for there being many.
+"""Finds the groups that differ: all pairs, with Holm's correction for their number.
 
 Welch, "The Generalization of 'Student's' Problem when Several Different Population Variances are
 Involved", Biometrika 34 (1947); Holm, "A Simple Sequentially Rejective Multiple Test Procedure",
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 LEVEL = 0.05
 RELATIVE = 0.01
-"""Where most runs are the same, a difference is small if it is this share of the larger mean."""
+"""If most runs are the same, a difference is small if it is this share of the larger mean."""
 ROUNDING = 1e-12
-"""Of numbers of size 1, no more apart than this are the same."""
+"""Numbers of size 1 that differ by at most this are the same."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,14 @@ class Test:
     t: float
     df: float
     p: float
-    """Two-sided; 1 where both groups have the same numbers, nan where there are fewer than two."""
+    """The two-sided p value; 1 if both groups have the same numbers, nan if there are fewer than
+    two."""
 
 
 def welch(one: Sequence[float], other: Sequence[float]) -> Test:
-    """Welch's test of two independent samples, whose variances may differ.
+    """Returns Welch's test of two independent samples. t is for `one` minus `other`.
 
-    t is for `one` minus `other`.
+    Their variances may differ.
     """
     if min(len(one), len(other)) < 2:
         return Test(nan, nan, nan)
@@ -54,7 +55,7 @@ def welch(one: Sequence[float], other: Sequence[float]) -> Test:
 
 
 def paired(one: Sequence[float], other: Sequence[float]) -> Test:
-    """Of samples that make pairs, in the same order; t is of `one` less `other`."""
+    """Returns the test of pairs in the same order; t is for `one` minus `other`."""
     differences = [a - b for a, b in zip(one, other, strict=True)]
     n = len(differences)
     if n < 2:
@@ -62,14 +63,14 @@ def paired(one: Sequence[float], other: Sequence[float]) -> Test:
     mean = fsum(differences) / n
     error = sqrt(fsum((difference - mean) ** 2 for difference in differences) / (n - 1) / n)
     rounding = _rounding(one, other)
-    # The same difference in every pair.
+    # Every pair has the same difference.
     if error <= rounding:
         return _certain(mean, rounding, n - 1)
     return _test(mean / error, n - 1)
 
 
 def _rounding(*samples: Sequence[float]) -> float:
-    """The largest difference between samples that is only rounding."""
+    """Returns the largest difference between samples that is only rounding."""
     return ROUNDING * max(abs(end) for values in samples for end in (min(values), max(values)))
 
 
@@ -80,14 +81,14 @@ def _test(t: float, df: float) -> Test:
 
 
 def _certain(difference: float, rounding: float, df: float) -> Test:
-    """Where nothing varies a difference is one, or there is none."""
+    """Returns the test if nothing varies: a difference is certain, or there is none."""
     if abs(difference) <= rounding:
         return Test(0.0, df, 1.0)
     return Test(inf if difference > 0 else -inf, df, 0.0)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p values, in the order given.
+    """Returns adjusted p values, in the order given.
 
     All those below a level are significant together at it.
     """
@@ -100,7 +101,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 class Pairwise:
-    """All pairs of groups of one quantity, and which of them differ significantly."""
+    """All pairs of groups in one quantity, and which of them differ significantly."""
 
     def __init__(
         self,
@@ -115,7 +116,8 @@ class Pairwise:
         Args:
             groups: The runs of each group, by its name. With `block` > 1, in the order in which
                 neighbours depend.
-            in_pairs: Are the runs of groups pairs, in the same order? Else groups are independent.
+            in_pairs: Whether the runs of groups are pairs, in the same order. Else groups are
+                independent.
             block: The number of neighbours whose mean is one sample.
             resolution: Means within this share of the larger one count as equal.
         """
@@ -141,10 +143,7 @@ class Pairwise:
         """The adjusted p value of each pair."""
 
     def differ(self, one: str, other: str, level: float = LEVEL) -> bool:
-        """Do two groups differ significantly?
-
-        Any pair may be told apart wrongly with this probability.
-        """
+        """Do two groups differ significantly, with at most this error probability for any pair?"""
         return one != other and self.p[frozenset((one, other))] < level
 
     @property
@@ -153,13 +152,13 @@ class Pairwise:
         return sum(p < LEVEL for p in self.p.values())
 
     def ranked(self, *, largest: bool = True) -> list[str]:
-        """Groups by their means, the best first."""
+        """Returns groups by their means, the best first."""
         return sorted(self.means, key=self.means.__getitem__, reverse=largest)
 
     def best(self, *, largest: bool = True, places: int = 1) -> list[str]:
-        """The first `places` groups by mean, and those that do not differ from the last of these.
+        """Returns the first `places` groups by mean, and those equal to the last of these.
 
-        A difference counts if it is significant.
+        Groups are equal here unless they differ significantly.
         """
         ranked = self.ranked(largest=largest)
         last = ranked[min(places, len(ranked)) - 1]

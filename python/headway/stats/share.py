@@ -1,4 +1,4 @@
-"""Confidence intervals of proportions: in `hits` of `runs` runs something happened."""
+"""Confidence intervals of proportions: something happened in `hits` of `runs` runs."""
 
 from math import hypot, sqrt
 from statistics import NormalDist
@@ -7,10 +7,10 @@ from headway.stats.bootstrap import LEVEL
 
 
 def share_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float, float]:
-    """Clopper and Pearson's interval of the probability behind `hits` of `runs`, for verdicts.
+    """Returns Clopper and Pearson's interval of a probability, for verdicts.
 
     Each side is wrong at most (1 - level) / 2 of the time, whatever the probability is. It has a
-    width where all runs or none did it: 50 of 50 is 0.929 to 1.
+    width even for all or no runs: 50 of 50 is 0.929 to 1.
 
     Args:
         hits: 0 to `runs`.
@@ -20,7 +20,7 @@ def share_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float
     Source: Clopper and Pearson, "The Use of Confidence or Fiducial Limits Illustrated in the Case
     of the Binomial", Biometrika 26 (1934).
     """
-    # Commands that need no statistics do not wait for its import.
+    # Imported late, so that commands without statistics start faster.
     from scipy.special import betaincinv
 
     outside = (1 - level) / 2
@@ -30,7 +30,7 @@ def share_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float
 
 
 def wilson_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson's interval of the same, for tables.
+    """Returns Wilson's interval of that probability, for tables.
 
     It is right as often as it says on average over probabilities. Near 0 and 1 one side is wrong up
     to three times as often: with 20 runs at 0.95 in 7.6%.
@@ -53,13 +53,13 @@ def wilson_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[floa
 def share_difference_interval(
     one: tuple[int, int], other: tuple[int, int], *, level: float = LEVEL
 ) -> tuple[float, float]:
-    """Newcombe's interval of the difference of two independent shares.
+    """Returns Newcombe's interval of the difference of two independent shares.
 
     It is made from both shares' Wilson intervals.
 
     Args:
         one: Hits and runs of the first.
-        other: Those of the one that is taken off.
+        other: Hits and runs of the one that is subtracted.
         level: Coverage, in (0, 1).
 
     Source: Newcombe, "Interval Estimation for the Difference between Independent Proportions",

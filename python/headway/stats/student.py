@@ -1,4 +1,4 @@
-"""Student's interval of a mean, where samples are too few to resample."""
+"""Student's interval of a mean, for samples that are too few to resample."""
 
 import math
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from headway.stats.bootstrap import LEVEL
 
 
 def student_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[float, float] | None:
-    """The interval of the mean of at least two values; None for one or none.
+    """Returns the interval of the mean of at least two values; None for one or none.
 
-    It covers the mean as often as it says where values are normal, and is wide where they are few:
-    a bootstrap of three values never leaves their range (Student, "The Probable Error of a Mean",
+    It covers the mean as often as it says if values are normal, and is wide if they are few. A
+    bootstrap of three values never leaves their range (Student, "The Probable Error of a Mean",
     1908).
 
     Args:
@@ -31,14 +31,14 @@ def student_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[
 def welch_interval(
     one: Sequence[float], other: Sequence[float], *, level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """The interval of the mean of `one` less that of `other`, which are independent samples.
+    """Returns the interval of the mean of `one` minus that of the independent `other`.
 
     Their variances and numbers may differ (Welch, "The Generalization of 'Student's' Problem when
     Several Different Population Variances are Involved", Biometrika 34, 1947).
 
     Args:
         one: One finite number a sample; None is returned for fewer than two.
-        other: The same of what is taken off.
+        other: As `one`, for the sample that is subtracted.
         level: Coverage, in (0, 1).
     """
     if min(len(one), len(other)) < 2:
@@ -54,7 +54,7 @@ def welch_interval(
 
 @lru_cache(maxsize=1024)
 def _quantile(df: float, level: float) -> float:
-    # Commands that need no statistics do not wait for its import.
+    # Imported late, so that commands without statistics start faster.
     from scipy.special import stdtrit
 
     return float(stdtrit(df, (1 + level) / 2))

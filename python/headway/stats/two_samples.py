@@ -1,7 +1,4 @@
-"""One sample against another that is independent of it.
-
-The interval is Welch's, or SciPy's bootstrap of both.
-"""
+"""Compares two independent samples. The interval is Welch's, or SciPy's bootstrap of both."""
 
 from __future__ import annotations
 
@@ -20,37 +17,37 @@ if TYPE_CHECKING:
 MOST_DRAWN = 10_000_000
 """Numbers that are drawn together: 80 MB."""
 TwoSamples = Callable[..., Any]
-"""A statistic of two samples along an axis, as `scipy.stats.bootstrap` asks for it."""
+"""A statistic of two samples along an axis, in the form that `scipy.stats.bootstrap` needs."""
 
 
 def mean_difference(one: Any, other: Any, axis: int = -1) -> Any:
-    """The mean of one sample less that of the other."""
+    """Returns the mean of one sample minus that of the other."""
     return np.mean(one, axis=axis) - np.mean(other, axis=axis)
 
 
 def median_difference(one: Any, other: Any, axis: int = -1) -> Any:
-    """The median of one sample less that of the other."""
+    """Returns the median of one sample minus that of the other."""
     return np.median(one, axis=axis) - np.median(other, axis=axis)
 
 
 def median_percent(one: Any, other: Any, axis: int = -1) -> Any:
-    """How far the median of one sample lies above that of the other, in % of it."""
+    """Returns how far the median of one sample lies above that of the other, in % of it."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return 100 * (np.median(one, axis=axis) / np.median(other, axis=axis) - 1)
 
 
 def mean_percent(one: Any, other: Any, axis: int = -1) -> Any:
-    """How far the mean of one sample lies above that of the other, in % of it."""
+    """Returns how far the mean of one sample lies above that of the other, in % of it."""
     return 100 * (np.mean(one, axis=axis) / np.mean(other, axis=axis) - 1)
 
 
 MEDIANS = (median_difference, median_percent)
 WELCH: dict[TwoSamples, Callable[..., Metric]] = {mean_difference: apart, mean_percent: percent_apart}
-"""What has Welch's interval of few values."""
+"""The functions with Welch's interval, for statistics of few values."""
 
 
 def _samples(one: Sequence[float], other: Sequence[float], how: TwoSamples) -> list[list[float]]:
-    """Both in the unit of the statistic."""
+    """Returns both samples in the unit of the statistic."""
     if how is mean_percent:
         return [*percent_parts_apart(one, other)]
     if how is median_percent:
@@ -60,16 +57,17 @@ def _samples(one: Sequence[float], other: Sequence[float], how: TwoSamples) -> l
 
 
 def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean_difference) -> Estimate:
-    """A statistic of two independent samples, with an interval.
+    """Returns a statistic of two independent samples, with an interval.
 
-    That of means is Welch's where either sample has fewer than 30 values, as `means.mean` has
-    Student's: of 50 and 20 normal values the bootstrap covered the difference in 92%. It is Welch's
-    also at levels above 95%, whose tails resamples do not tell. Else it is a bootstrap: BCa, of
-    medians by percentiles. Of fewer than ten values it says too little, so there is none.
+    The interval of means is Welch's if either sample has fewer than 30 values, as `means.mean` has
+    Student's: with 50 and 20 normal values the bootstrap covered the difference in 92%. It is
+    Welch's also at levels above 95%, whose tails resamples do not show. Else it is a bootstrap:
+    BCa, or percentiles for medians. With fewer than ten values it would not be reliable, so there
+    is none.
 
     Args:
         one: One finite number a run.
-        other: As many or not.
+        other: The same for the other sample, of any number.
         how: `mean_difference`, `median_difference`, or either in % of the other sample's:
             `mean_percent`, `median_percent`.
     """
@@ -91,12 +89,12 @@ def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean
 
 
 def resampled(one: Any, other: Any, how: TwoSamples, level: float) -> tuple[Any, Any]:
-    """The ends of the bootstrap's interval of a statistic of two independent samples.
+    """Returns the ends of the bootstrap's interval of a statistic of two independent samples.
 
     It is BCa or by percentiles.
 
     Args:
-        one: A sample; or many of them, as rows of an array.
+        one: A sample; or many samples, as rows of an array.
         other: As many samples.
         how: The statistic.
         level: Coverage, in (0, 1).
@@ -104,10 +102,10 @@ def resampled(one: Any, other: Any, how: TwoSamples, level: float) -> tuple[Any,
     Returns:
         Low and high: two numbers, or two arrays with one for each row.
     """
-    # Commands that need no statistics do not wait for its import.
+    # Imported late, so that commands without statistics start faster.
     from scipy.stats import bootstrap
 
-    # The jackknife that BCa rests on does not work for medians (Efron and Tibshirani, 1993, section
+    # BCa needs the jackknife, which does not work for medians (Efron and Tibshirani, 1993, section
     # 10.6).
     ends = bootstrap(
         (one, other),

@@ -1,4 +1,4 @@
-"""A topology set up with real parts: switches, links, hosts, background load, and netwatch."""
+"""Sets up a topology with real parts: switches, links, hosts, background load, and netwatch."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ SOURCE, DESTINATION = "10.0.0.1", "10.0.0.2"
 MACS = {SOURCE: "02:00:00:00:01:01", DESTINATION: "02:00:00:00:01:02"}
 OPENFLOW_PORT, API_PORT = 6653, 8633
 HOST_PORTS = (1001, 1002)
-"""At the switches of the source and of the destination."""
+"""The hosts' ports at the switches of the source and of the destination."""
 LOAD_PORT = 2001
-"""At every switch of the path: the background of the link before it leaves, and that of the one
-behind it comes."""
+"""The load's port at every switch of the path. Background of the outgoing link enters here, and
+that of the incoming link leaves."""
 TRIES = 5
-"""Packets there and back that measure the base RTT."""
+"""Number of packets that measure the base RTT there and back."""
 
 
 def device(port: int) -> str:
-    """The device that is a switch's port."""
+    """Returns the device that is a switch's port."""
     return f"p{port}"
 
 
 def load_port(hop: int) -> int:
-    """The port for background load of the path's switch number `hop`, from 0."""
+    """Returns the port for background load of the path's switch number `hop`, from 0."""
     return LOAD_PORT + hop
 
 
 def load_address(hop: int) -> str:
-    """The address behind that port; nobody has it."""
+    """Returns the address behind that port, which has no owner."""
     return f"10.0.1.{hop + 1}"
 
 
 def ports(topology: Topology) -> dict[str, list[int]]:
-    """The ports of each switch."""
+    """Returns the ports of each switch."""
     found: dict[str, list[int]] = {switch: [] for switch in topology.switches}
     for index, link in enumerate(topology.links):
         for end, switch in enumerate(link.ends):
@@ -70,7 +70,7 @@ def ports(topology: Topology) -> dict[str, list[int]]:
 
 
 def flows(topology: Topology) -> dict[str, list[str]]:
-    """What each switch of the path does, as `ovs-ofctl` reads it.
+    """Returns the rules of each switch of the path, as `ovs-ofctl` reads them.
 
     The other switches forward nothing.
     """
@@ -92,7 +92,7 @@ def flows(topology: Topology) -> dict[str, list[str]]:
 
 
 def watched(topology: Topology, known: tuple[str, ...]) -> str:
-    """What netwatch is to watch: TOML."""
+    """Returns netwatch's configuration as TOML."""
     lines = [f'[openflow]\nlisten = "127.0.0.1:{OPENFLOW_PORT}"']
     for number, switch in enumerate(topology.switches, 1):
         is_known = "true" if switch in known else "false"
@@ -108,12 +108,12 @@ def watched(topology: Topology, known: tuple[str, ...]) -> str:
 
 
 def path_name(topology: Topology) -> str:
-    """As netwatch calls it."""
+    """Returns netwatch's name of the path."""
     return f"{topology.source.name}-{topology.destination.name}"
 
 
 def check_machine() -> None:
-    """Raises UsageError: what is missing, and how to get it."""
+    """Raises UsageError that says what is missing, and how to get it."""
     if sys.platform != "linux":
         raise UsageError("testbed: it needs Linux's network namespaces; run it on Linux")
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
@@ -125,7 +125,7 @@ def check_machine() -> None:
 
 
 class Bed:
-    """One that is set up by `set_up`, and removed by `end`, however far it came."""
+    """A testbed. `set_up` sets it up, and `end` removes it, however far that came."""
 
     def __init__(self, topology: Topology, *, known: float, load: float, seed: int) -> None:
         """`known` is the share of the path's switches, `load` that of the path's links.
@@ -136,7 +136,7 @@ class Bed:
         self.known = topology.known(known, seed)
         self.url = f"http://127.0.0.1:{API_PORT}"
         self.measured_rtt_s = 0.0
-        """The smallest round trip of a small packet over the path, without load."""
+        """The smallest round trip of a small packet over the path in s, without load."""
         self.claim = Claim()
         self.folder: Path = self.claim.folder
         self._processes: dict[str, subprocess.Popen[str]] = {}
@@ -145,7 +145,7 @@ class Bed:
 
     @property
     def environment(self) -> dict[str, str]:
-        """That of everything inside."""
+        """The environment variables of all programs inside."""
         return {
             **os.environ,
             VARIABLE: str(self.folder),
@@ -156,7 +156,7 @@ class Bed:
         }
 
     def set_up(self, tell: Callable[[float], None] = lambda _: None) -> None:
-        """Tells which share is done. Raises RunError."""
+        """Sets everything up. `tell` takes the finished share. Raises RunError."""
         steps = (
             *(self._namespaces, self._start_netwatch, self._wires, self._hosts, self._switches),
             *(self._check_path, self._begin_load, self._await_netwatch),
@@ -171,7 +171,7 @@ class Bed:
         )
 
     def _start_netwatch(self) -> None:
-        # First of all: it takes the longest to start.
+        # This comes first, because it takes the longest to start.
         file = self.folder / "netwatch.toml"
         file.write_text(watched(self.topology, self.known))
         command = (sys.executable, "-m", "headway", "netwatch", "run", str(file), "--bind", self.url[7:])
@@ -218,13 +218,13 @@ class Bed:
                 *("peer", "name", "eth0", "address", MACS[own], "netns", namespace.name),
             )
             for where, end in ((self.network, name), (namespace, "eth0")):
-                # Or Open vSwitch forwards segments that are no packets, and packets without a
-                # checksum.
+                # Otherwise Open vSwitch forwards segments larger than packets, and packets without
+                # a checksum.
                 where.do("ethtool", "-K", end, "tx", "off", "tso", "off", "gso", "off", "gro", "off")
                 where.do("ip", "link", "set", "dev", end, "up")
             namespace.do("ip", "address", "add", f"{own}/24", "dev", "eth0")
             namespace.do("ip", "neighbour", "add", other, "lladdr", MACS[other], "dev", "eth0")
-            # A flow must not begin with what an earlier one has learnt.
+            # A flow must not begin with what an earlier flow has learnt.
             namespace.do("sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
 
     def _switches(self) -> None:
@@ -243,9 +243,9 @@ class Bed:
                 self._ovs.flows(f"b{number}", does[switch])
 
     def _check_path(self) -> None:
-        """Sends small packets there and back.
+        """Sends small packets there and back, and checks the path and its base RTT.
 
-        The path is whole, and its base RTT is what it should be.
+        Raises RunError if no packet comes back, or the base RTT is wrong.
         """
 
         def udp(address: str) -> Callable[[], socket.socket]:
@@ -284,17 +284,19 @@ class Bed:
         if self.known:
             names = " ".join(self.known)
             ovs.wait_for(
-                lambda: set(self.used()) == set(self.known), f"netwatch does not hear of all of {names}", self.check
+                lambda: set(self.used()) == set(self.known),
+                f"netwatch gets no readings from some of {names}",
+                self.check,
             )
 
     def snapshot(self) -> Snapshot:
-        """What netwatch knows. Raises RunError."""
+        """Returns netwatch's snapshot. Raises RunError."""
         from headway.netwatch.client import Client
 
         return self.source.inside(lambda: Client(self.url).paths())
 
     def used(self) -> list[str]:
-        """The switches whose counters netwatch uses. Raises RunError."""
+        """Returns the switches whose counters netwatch uses. Raises RunError."""
         return [switch.name for switch in self.snapshot().paths[0].switches if switch.used]
 
     def run(self, namespace: Namespace, command: list[str]) -> subprocess.Popen[bytes]:
@@ -312,7 +314,7 @@ class Bed:
                 raise RunError(f"testbed: {name} has ended: {self._last_words(name)}")
 
     def end(self) -> dict[str, int]:
-        """Ends all, and removes it; what the links carried, and how late."""
+        """Ends and removes everything. Returns what the links carried, and how late."""
         try:
             self._stop()
             if self._relay is not None:
@@ -322,7 +324,7 @@ class Bed:
         return self._report
 
     def said(self) -> Mapping[str, Any]:
-        """What was set up, as JSON has it."""
+        """Returns what was set up, as JSON has it."""
         topology = self.topology
         return {
             "topology": topology.name,
@@ -360,7 +362,7 @@ class Bed:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                # Ctrl-C is for the program.
+                # Ctrl-C is meant for the program.
                 start_new_session=True,
             )
 

@@ -1,4 +1,4 @@
-"""Open vSwitch of a testbed's own: ovsdb-server and ovs-vswitchd with all files in its folder."""
+"""Open vSwitch for one testbed: ovsdb-server and ovs-vswitchd with all files in its folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TOOLS = ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl")
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 PIDFD_GETFD = 438
-"""The system call's number, the same on all architectures."""
+"""The number of a system call, the same on all architectures."""
 SO_SNDBUFFORCE = 32
 SEND_BUFFER = 64 << 20
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -32,14 +32,14 @@ class Ovs:
     """Both daemons. The switches' ports are devices of one namespace."""
 
     def __init__(self, folder: Path, namespace: Namespace, environment: dict[str, str]) -> None:
-        """Starts nothing yet."""
+        """Prepares the daemons, and starts nothing yet."""
         self._folder, self._namespace = folder, namespace
         self._environment = environment | {f"OVS_{kind}DIR": str(folder) for kind in ("RUN", "LOG", "DB")}
         self._database = f"unix:{folder}/db.sock"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
-        """Raises RunError."""
+        """Starts both daemons. Raises RunError."""
         file = self._folder / "conf.db"
         do("ovsdb-tool", "create", str(file), str(SCHEMA))
         remote = f"--remote=p{self._database}"
@@ -57,7 +57,7 @@ class Ovs:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # Ctrl-C is for the program.
+                # Ctrl-C is meant for the program.
                 start_new_session=True,
             )
 
@@ -69,22 +69,22 @@ class Ovs:
                 raise RunError(f"testbed: {name} has ended: {lines[-1] if lines else process.returncode}")
 
     def vsctl(self, *words: str) -> str:
-        """Raises RunError."""
+        """Runs ovs-vsctl. Raises RunError."""
         return do("ovs-vsctl", f"--db={self._database}", f"--timeout={PATIENCE_S:.0f}", *words)
 
     def bridge(
         self, name: str, datapath: int, ports: Sequence[tuple[str, int]], *, controller: Path | None
     ) -> None:
-        """A switch with devices as ports, by number.
+        """Adds a switch with devices as ports, by number.
 
-        It forwards what `flows` says, and nothing else. It connects to a controller at the socket
-        `controller`. Raises RunError.
+        It forwards only what `flows` says, and connects to a controller at the socket `controller`.
+        Raises RunError.
         """
         words = ["add-br", name, "--", "set", "bridge", name, "datapath_type=netdev", "protocols=OpenFlow13"]
         words += ["fail_mode=secure", f"other-config:datapath-id={datapath:016x}"]
         for device, number in ports:
             words += ["--", "add-port", name, device, "--", "set", "interface", device, f"ofport_request={number}"]
-            # Or Open vSwitch removes the queue that the device has.
+            # Otherwise Open vSwitch removes the queue of the device.
             words += ["--", "set", "port", device, f"qos=@{device}"]
             words += ["--", f"--id=@{device}", "create", "qos", "type=linux-noop"]
         if controller is not None:
@@ -93,15 +93,15 @@ class Ovs:
         self.vsctl(*words)
 
     def flows(self, name: str, flows: Sequence[str]) -> None:
-        """What a switch does. Raises RunError."""
+        """Sets the rules of a switch. Raises RunError."""
         do("ovs-ofctl", "-O", "OpenFlow13", "add-flows", f"{self._folder}/{name}.mgmt", "-", said="\n".join(flows))
 
     def give_room(self) -> None:
         """Lets all queues together hold more than the send buffer of a socket.
 
-        Open vSwitch sends to all devices through one packet socket, and what waits in their queues
-        counts as that socket's. Its usual buffer, 208 kB, holds 92 full packets: there would be
-        losses at no queue. The socket is there once a packet has been sent.
+        Open vSwitch sends to all devices through one packet socket, and packets in their queues
+        count as that socket's. Its usual buffer, 208 kB, holds 92 full packets, so packets would be
+        lost outside every queue. The socket exists once a packet has been sent.
         """
         process = self.processes["ovs-vswitchd"].pid
         handle = os.pidfd_open(process)
@@ -115,9 +115,9 @@ class Ovs:
 
 
 def _first() -> tuple[str, ...]:
-    """What gives a command real-time priority, where that is permitted.
+    """Returns the start of a command that gives real-time priority, if that is permitted.
 
-    Otherwise a busy machine would hold packets up at every switch.
+    Otherwise a busy machine would delay packets at every switch.
     """
     with suppress(RunError):
         do("chrt", "--fifo", "1", "true")
@@ -134,7 +134,7 @@ def _give_room(descriptor: int) -> None:
 
 
 def wait_for(what: Callable[[], bool], otherwise: str, check: Callable[[], None]) -> None:
-    """Until `what()`; meanwhile `check` may raise. Raises RunError."""
+    """Waits until `what()` is true; meanwhile `check` may raise. Raises RunError."""
     end = time.monotonic() + PATIENCE_S
     while not what():
         check()

@@ -1,8 +1,8 @@
-"""What belongs to a testbed: a folder, namespaces and processes.
+"""The possessions of a testbed: a folder, namespaces and processes.
 
 The namespaces begin with its name, and the processes know the folder. A testbed holds a lock on its
-folder for as long as it lives. So a folder whose lock is free is that of a testbed that was killed,
-and what belongs to it is removed. Nothing else ever is.
+folder for as long as it lives. So a folder with a free lock belongs to a testbed that was killed,
+and its namespaces and processes are removed. Nothing else is ever removed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ T = TypeVar("T")
 
 HOME = Path("/run/headway-testbed")
 NAMESPACES = Path("/run/netns")
-"""Where `ip netns` keeps them."""
+"""The folder in which `ip netns` keeps namespaces."""
 LOCK = "lock"
 PREFIX = "headway-testbed-"
-"""Of namespaces; the number of the process and what they are for come behind."""
+"""The start of the namespaces' names; the number of the process and their purpose follow."""
 VARIABLE = "HEADWAY_TESTBED"
-"""Environment variable of all processes of a testbed: its folder."""
+"""The variable in all processes of a testbed that names its folder."""
 PATIENCE_S = 60.0
 ENDS_WITHIN_S = 2.0
 CLONE_NEWNET = 0x40000000
@@ -68,7 +68,7 @@ class Claim:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """While one testbed takes or removes a folder, no other does."""
+    """Holds a lock so that only one testbed at a time takes or removes a folder."""
     with (HOME / LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -97,10 +97,10 @@ def _remove(folder: Path) -> None:
 
 
 def processes(folder: Path) -> Iterator[int]:
-    """Those that name the folder in their environment and have not ended, without this one."""
+    """Returns the running processes that name the folder in their environment, without this one."""
     mark = f"{VARIABLE}={folder}".encode()
     for path in Path("/proc").glob("[0-9]*"):
-        # What has ended meanwhile, or has ended and waits for its parent, has no environment.
+        # A process that has ended meanwhile, or waits for its parent to notice, has no environment.
         with suppress(OSError):
             if mark in (path / "environ").read_bytes().split(b"\0") and int(path.name) != os.getpid():
                 yield int(path.name)
@@ -110,7 +110,7 @@ class Namespace:
     """A network namespace of a testbed, without IPv6, with its loopback up."""
 
     def __init__(self, claim: Claim, what: str) -> None:
-        """Makes it. Raises RunError."""
+        """Makes the namespace. Raises RunError."""
         self.name = f"{PREFIX}{claim.folder.name}-{what}"
         self.path = NAMESPACES / self.name
         do("ip", "netns", "add", self.name)
@@ -118,19 +118,19 @@ class Namespace:
         self.do("ip", "link", "set", "dev", "lo", "up")
 
     def enter(self, *command: str) -> tuple[str, ...]:
-        """The command that runs another one inside."""
+        """Returns a command that runs another one inside."""
         return ("nsenter", f"--net={self.path}", *command)
 
     def stays(self, *command: str) -> tuple[str, ...]:
-        """The same; the kernel kills it when the process that started it dies."""
+        """Returns a command that also ends when the process that started it dies."""
         return ("setpriv", "--pdeathsig", "KILL", *self.enter(*command))
 
     def do(self, *command: str, said: str = "") -> str:
-        """Runs a command inside, which reads `said`; its output. Raises RunError."""
+        """Runs a command inside, which reads `said`; returns its output. Raises RunError."""
         return do(*self.enter(*command), said=said)
 
     def inside(self, call: Callable[[], T]) -> T:
-        """What `call` returns in a thread that is inside. Sockets that it makes stay there."""
+        """Returns what `call` returns in a thread inside. Sockets that it makes stay there."""
         results: list[T] = []
         errors: list[Exception] = []
 
@@ -159,13 +159,13 @@ def _without_ipv6() -> None:
 
 
 def do(*command: str, said: str = "") -> str:
-    """Runs a command, which reads `said`; its output. Raises RunError: one line."""
+    """Runs a command, which reads `said`; returns its output. Raises RunError: one line."""
     try:
         done = subprocess.run(command, input=said, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     except OSError as error:
         raise RunError(f"testbed: {command[0]}: {error.strerror}") from None
     except subprocess.TimeoutExpired:
-        raise RunError(f"testbed: '{' '.join(command)}' takes over {PATIENCE_S:.0f} s") from None
+        raise RunError(f"testbed: '{' '.join(command)}' took more than {PATIENCE_S:.0f} s") from None
     if done.returncode:
         why = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
         raise RunError(f"testbed: '{' '.join(command)[:120]}': {why}")

@@ -1,4 +1,4 @@
-"""Connections of switches in one namespace to a controller in another.
+"""Connects switches in one namespace to a controller in another.
 
 A Unix socket leads to a TCP port.
 """
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Relay:
-    """What connects to the socket is connected to the port, until `close`."""
+    """Connects each client of the socket to the port, until `close`."""
 
     def __init__(self, path: Path, port: int, namespace: Namespace) -> None:
-        """`port` is of loopback in the namespace."""
+        """Takes `port`, a port on loopback in the namespace."""
         self._path, self._port, self._namespace = path, port, namespace
         self._loop = asyncio.new_event_loop()
         self._ended = asyncio.Event()
@@ -54,7 +54,7 @@ class Relay:
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         back: asyncio.StreamWriter | None = None
-        # A switch whose controller is not there tries again by itself.
+        # A switch whose controller is missing tries again by itself.
         with suppress(OSError):
             there, back = await asyncio.open_connection("127.0.0.1", self._port)
             ways = [asyncio.ensure_future(_copy(*way)) for way in ((reader, back), (there, writer))]

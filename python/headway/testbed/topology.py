@@ -1,4 +1,4 @@
-"""What a testbed is made of, from a TOML file.
+"""The topology of a testbed, from a TOML file.
 
 It has switches, links, two hosts and the path between them.
 """
@@ -18,7 +18,7 @@ from headway._native import UsageError
 from headway.from_toml import FACTORS, Checks, read
 
 OWN = Path(__file__).parent
-"""Where the package's own topologies are."""
+"""The folder of the package's own topologies."""
 FRAME = 1514
 """Bytes of a full packet with its Ethernet header, as switches count it."""
 LEAST_QUEUE = 2 * FRAME
@@ -27,25 +27,25 @@ LONGEST_S = 10.0
 
 @dataclass(frozen=True)
 class Link:
-    """Both directions of a link: each has this rate, this delay and a queue of its own."""
+    """A link. Each direction has this rate, this delay and a queue of its own."""
 
     ends: tuple[str, str]
-    """Switches."""
+    """The switches at both ends."""
     rate_bps: int
     delay_s: float
-    """One way."""
+    """Delay of one direction, s."""
     queue_bytes: int | None = None
-    """None: one BDP of the path."""
+    """Size of each direction's queue in bytes; None for one BDP of the path."""
 
     @property
     def name(self) -> str:
-        """As people read it."""
+        """The name for people."""
         return "-".join(self.ends)
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host, and the switch that it is at."""
+    """A host, and its switch."""
 
     name: str
     switch: str
@@ -53,7 +53,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Topology:
-    """All of it. Port 2 i + 1 is link i's at its first end, 2 i + 2 at its second."""
+    """A whole topology. Port 2 i + 1 is link i's at its first end, 2 i + 2 at its second."""
 
     name: str
     switches: tuple[str, ...]
@@ -61,34 +61,34 @@ class Topology:
     source: Host
     destination: Host
     route: tuple[str, ...]
-    """Switches in the order of data."""
+    """The path's switches, in the order in which data passes them."""
 
     @property
     def base_rtt_s(self) -> float:
-        """Of the path, without queues and transmission."""
+        """RTT of the path in s, without queues and transmission."""
         return round(2 * sum(self.links[index].delay_s for index, _ in self.hops()), 9)
 
     def hops(self) -> list[tuple[int, int]]:
-        """The links of the path, in the order of data.
+        """Returns the links of the path, in the order in which data passes them.
 
         Each says which link, and from which of its ends, 0 or 1.
         """
         return [_between(self.links, a, b) for a, b in pairwise(self.route)]
 
     def queue_bytes(self, link: Link) -> int:
-        """What either direction of a link can hold.
+        """Returns the size of the queue of either direction of a link in bytes.
 
-        It is its own, or one BDP of its rate and the path's base RTT.
+        It is the link's own, or one BDP of its rate and the path's base RTT.
         """
         if link.queue_bytes is not None:
             return link.queue_bytes
         return max(round(link.rate_bps * self.base_rtt_s / 8), LEAST_QUEUE)
 
     def known(self, share: float, seed: int) -> tuple[str, ...]:
-        """The path's switches that a controller knows, in the path's order.
+        """Returns the path's switches that a controller knows, in the path's order.
 
         A share that is no whole number of switches holds on average over seeds. For one seed, a
-        larger share knows the same switches and others.
+        larger share has the same switches and others.
         """
         random = Random(seed)
         order = random.sample(self.route, len(self.route))
@@ -97,7 +97,7 @@ class Topology:
 
 
 def load(name: str) -> Topology:
-    """The package's own topology of that name, or a file. Raises UsageError: one line."""
+    """Returns the package's own topology of that name, or a file's. Raises UsageError: one line."""
     own = {path.stem: path for path in OWN.glob("*.toml")}
     if name in own:
         return parse(read(own[name]), name)
@@ -107,7 +107,7 @@ def load(name: str) -> Topology:
 
 
 def parse(data: dict[str, Any], origin: str) -> Topology:
-    """Checks what a file says. Raises UsageError."""
+    """Checks the contents of a file. Raises UsageError."""
     return _Parser(origin).topology(data)
 
 
@@ -116,9 +116,9 @@ def _between(links: tuple[Link, ...], a: str, b: str) -> tuple[int, int]:
 
 
 def shortest(links: tuple[Link, ...], start: str, end: str) -> tuple[str, ...] | None:
-    """The switches on the way with the smallest delay; of equal ones, that with the fewest links.
+    """Returns the switches on the way with the smallest delay.
 
-    What is equal then too is decided by the names.
+    Among equal ones, the fewest links decide, then the names.
     """
     waiting: list[tuple[float, int, tuple[str, ...]]] = [(0.0, 0, (start,))]
     done: set[str] = set()
@@ -133,7 +133,7 @@ def shortest(links: tuple[Link, ...], start: str, end: str) -> tuple[str, ...] |
         for link in links:
             if here in link.ends:
                 other = link.ends[1 - link.ends.index(here)]
-                # Whole nanoseconds: sums of delays must not depend on their order.
+                # Whole nanoseconds, because sums of delays must not depend on their order.
                 further = round(delay_s + link.delay_s, 9)
                 heapq.heappush(waiting, (further, count + 1, (*way, other)))
     return None
@@ -191,7 +191,7 @@ class _Parser(Checks):
         if hosts[0].name == hosts[1].name:
             self._wrong("[[host]] 2", f"a second host '{hosts[0].name}'; give each a name of its own")
         if hosts[0].switch == hosts[1].switch:
-            self._wrong("[[host]] 2", f"it is at '{hosts[0].switch}', as the source is; put it at another switch")
+            self._wrong("[[host]] 2", f"it is at '{hosts[0].switch}', as the source is; give it another switch")
         return hosts[0], hosts[1]
 
     def _route(
@@ -204,7 +204,9 @@ class _Parser(Checks):
             return found
         route = data["route"]
         if not (isinstance(route, list) and all(isinstance(switch, str) for switch in route)):
-            self._wrong("route", 'it is the switches from the source to the destination; write ["s0", "s1"]')
+            self._wrong(
+                "route", 'not a list of the switches from the source to the destination; write ["s0", "s1"]'
+            )
         for switch in route:
             self._known_switch("route", switch, switches)
         if len(set(route)) < len(route):
@@ -221,7 +223,7 @@ class _Parser(Checks):
 
     def _known_switch(self, where: str, name: str, switches: list[str]) -> None:
         if name not in switches:
-            self._wrong(where, f"no switch '{name}'; there are {', '.join(switches)}")
+            self._wrong(where, f"no switch '{name}'; switches are {', '.join(switches)}")
 
     def _delay(self, entry: dict[str, Any], where: str) -> float:
         value = entry.get("delay")

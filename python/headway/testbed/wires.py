@@ -1,9 +1,11 @@
-"""The process that the links and the background load are in.
+"""The process of the links and the background load. It is `python -m headway.testbed.wires SETUP`.
 
-It is `python -m headway.testbed.wires SETUP`. Each end of a link is a TAP device, a port of a
-switch. There the kernel's token bucket has the link's rate and queue. What comes out of it is held
-back here for the link's delay, and is written to the other end. The load begins with a line on
-standard input. When standard input closes this process says how late it was, and ends.
+Each end of a link is a TAP device, a port of a switch. There the kernel's token bucket has the
+link's rate and queue. This process holds each packet from the bucket back for the link's delay, and
+writes it to the other end.
+
+The load begins with a line on standard input. When standard input closes this process reports how
+late it was, and ends.
 """
 
 from __future__ import annotations
@@ -38,14 +40,14 @@ class Load:
 
     device: str
     bps: float
-    """Ethernet headers included."""
+    """Rate in bit/s, Ethernet headers included."""
     source: str
     destination: str
 
 
 @dataclass
 class Setup:
-    """What there is to do."""
+    """The links, the load and the sinks of a run."""
 
     wires: list[tuple[str, str, float]]
     """The devices at the ends of each link, and its delay, s."""
@@ -58,17 +60,17 @@ class Setup:
 
     @classmethod
     def of(cls, text: str) -> Setup:
-        """What `asdict` and JSON have made of one."""
+        """Makes a setup from what `asdict` and JSON have made of one."""
         said = json.loads(text)
         return cls(**{**said, "loads": [Load(**one) for one in said["loads"]]})
 
     def text(self) -> str:
-        """As JSON."""
+        """Returns the setup as JSON."""
         return json.dumps(asdict(self))
 
     @property
     def devices(self) -> set[str]:
-        """All of them."""
+        """All devices."""
         ends = {end for *both, _ in self.wires for end in both}
         return ends | set(self.sinks) | {load.device for load in self.loads}
 
@@ -83,12 +85,12 @@ class Report:
     bins: list[int] = field(default_factory=lambda: [0] * BINS)
 
     def count(self, late_ns: int) -> None:
-        """Notes a packet of a link."""
+        """Counts a packet of a link."""
         self.packets += 1
         self.bins[min(late_ns // (1000 * BIN_US), BINS - 1)] += 1
 
     def percentile_us(self, share: float) -> int:
-        """The upper bound of the bin that this many of the packets are in or below."""
+        """Returns the upper bound of the bin that this many of the packets are in or below."""
         seen = 0
         for index, count in enumerate(self.bins):
             seen += count
@@ -97,7 +99,7 @@ class Report:
         return 0
 
     def said(self) -> dict[str, int]:
-        """As JSON has it."""
+        """Returns the report as JSON has it."""
         return {
             "packets": self.packets,
             "failed": self.failed,
@@ -114,7 +116,7 @@ class Wires:
         self.report = Report()
         devices = {name: _tap(name) for name in sorted(setup.devices)}
         self._far: dict[int, tuple[int, int]] = {}
-        """Of a link's device the one at its other end, and the delay, ns."""
+        """The device at the other end of each link's device, and the delay, ns."""
         for a, b, delay_s in setup.wires:
             self._far[devices[a]] = (devices[b], round(delay_s * 1e9))
             self._far[devices[b]] = (devices[a], round(delay_s * 1e9))
@@ -124,17 +126,17 @@ class Wires:
         self._random = Random(setup.seed)
         self._setup, self._devices = setup, devices
         self._gaps_ns = [8e9 * setup.frame / load.bps for load in setup.loads]
-        """Of each load, on average."""
+        """The mean gap of each load, ns."""
         self._number = 0
         self._waiting: list[tuple[int, int, int, bytes, int]] = []
-        """A heap: when a packet is due, its number, to which device, what; of a load its index,
-        else -1."""
+        """A heap of packets: due time, number, target device, contents; for a load its index, else
+        -1."""
 
     def carry(self) -> None:
-        """Until standard input closes."""
+        """Carries packets until standard input closes."""
         while True:
             now = self._write()
-            # epoll's own timeout has whole milliseconds.
+            # epoll's own timeout has a resolution of milliseconds.
             patience_s = max(self._waiting[0][0] - now, 0) / 1e9 if self._waiting else None
             select.select([self._poll], [], [], patience_s)
             for descriptor, _ in self._poll.poll(0):
@@ -151,7 +153,7 @@ class Wires:
             self._wait(self._later(time.monotonic_ns(), index), self._devices[load.device], packet, index)
 
     def _write(self) -> int:
-        """Writes what is due; the time."""
+        """Writes what is due. Returns the time."""
         now = time.monotonic_ns()
         while self._waiting and self._waiting[0][0] <= now:
             due, _, device, packet, index = heapq.heappop(self._waiting)
@@ -162,7 +164,7 @@ class Wires:
             if index < 0:
                 self.report.count(now - due)
             else:
-                # From when it was due: one that was late makes no other late.
+                # Counted from the due time, so that a late packet does not delay the next.
                 self._wait(self._later(due, index), device, packet, index)
             now = time.monotonic_ns()
         return now
@@ -190,7 +192,7 @@ def _tap(name: str) -> int:
 
 
 def _packet(source: str, destination: str, frame: int) -> bytes:
-    """UDP over IPv4 (RFC 791, RFC 768), without a checksum of its own."""
+    """Returns a packet of UDP over IPv4 (RFC 791, RFC 768), without a checksum of its own."""
     size = frame - len(ETHERNET)
     addresses = socket.inet_aton(source) + socket.inet_aton(destination)
     head = struct.pack("!BBHHHBBH", 0x45, 0, size, 0, 0x4000, 64, socket.IPPROTO_UDP, 0) + addresses
@@ -203,9 +205,9 @@ def _packet(source: str, destination: str, frame: int) -> bytes:
 
 
 def main() -> None:
-    """Says `ready`, carries, and reports in a line of JSON."""
+    """Prints `ready`, carries, and reports in a line of JSON."""
     setup = Setup.of(sys.argv[1])
-    # Where that is not permitted, it is late when others compute.
+    # Without this permission it is late whenever others compute.
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     gc.disable()

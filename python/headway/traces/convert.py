@@ -1,4 +1,4 @@
-"""Tables of rates to traces and back."""
+"""Converts tables of rates to traces and back."""
 
 import math
 import re
@@ -14,7 +14,7 @@ from headway.traces.look import doubts, locate, open_trace
 from headway.traces.table import AT_ZERO, HEAD, HEADER, MOST_MBPS, Columns, read_table
 
 MAX_ROWS = 2_000_000
-"""More rows than anybody reads: a day at 50 ms has fewer."""
+"""The most rows of a table: a day at 50 ms has fewer."""
 _LINES = 100_000
 """Lines that are in memory at a time."""
 _MILLIBITS = 1500 * 8 * 1000
@@ -30,17 +30,17 @@ def convert(source: Path, target: Path, interval_s: float, columns: Columns | No
         source: A table or a trace.
         target: What is written: a CSV file if it ends in .csv.
         interval_s: Time between rows of a CSV file that is written.
-        columns: Which columns of a table are meant, and their units.
+        columns: The columns of a table to use, and their units.
 
     Returns:
-        A line about each thing that was guessed, is surely a mistake, or is not exact.
+        A line about each thing that was guessed, is probably a mistake, or is not exact.
 
     Raises:
-        UsageError: Where a file cannot be read, or both are of one kind.
+        UsageError: A file cannot be read, or both are of one kind.
     """
     target = given(target)
     from_csv, to_csv = (path.suffix.lower() == ".csv" for path in (source, target))
-    one_of_each = f"{called(str(source))} and {target}: one of the two is to be a .csv file, the other a trace"
+    one_of_each = f"{called(str(source))} and {target}: one of the two must be a .csv file, the other a trace"
     if from_csv and to_csv:
         raise UsageError(one_of_each)
     if from_csv and not source.exists():
@@ -66,16 +66,16 @@ def convert(source: Path, target: Path, interval_s: float, columns: Columns | No
     found = [f"{called(str(source))}: {doubt}" for doubt in doubts(trace)]
     if round(interval_s * 1e9) % 10**6:
         found.append(
-            f"--interval {interval_s:g}s: a trace made of this table may have a packet a millisecond later; "
-            f"{max(1, round(interval_s * 1000))}ms is exact both ways"
+            f"--interval {interval_s:g}s: packets of a trace made from this table may be a "
+            f"millisecond late; {max(1, round(interval_s * 1000))}ms is exact both ways"
         )
     return found
 
 
 def _is_table(source: Path) -> bool:
-    """Does the first line have more than a word? A trace has one number a line.
+    """Does the first line have more than a word?
 
-    Raises UsageError where it is no text of numbers.
+    A trace has one number a line. Raises UsageError if it is no text of numbers.
     """
     try:
         with Path(locate(str(source))).open("rb") as file:
@@ -89,12 +89,13 @@ def _is_table(source: Path) -> bool:
 
 
 def _csv_of(trace: Trace, interval_s: float) -> Iterator[str]:
-    """The blocks of a CSV file from which `read_table` makes an equal trace.
+    """Returns the blocks of a CSV file from which `read_table` makes an equal trace.
 
-    It has the same packets in each interval. The last row of a table holds as long as the one
-    before it. So what is left of a trace after whole intervals becomes two rows of the same length.
-    Rows of a millisecond or less give each packet's time. For the packets at 0 a row stands before
-    them, as a packet falls due at its row's end.
+    It has the same packets in each interval.
+
+    The last row of a table holds as long as the one before it. So the rest of a trace after whole
+    intervals becomes two rows of the same length. Rows of a millisecond or less give each packet's
+    time. A row before the others has the packets at 0, because a packet falls due at its row's end.
     """
     end = round(trace.seconds * 1000) * 10**6
     step = min(max(round(interval_s * 1e9), 1), end)
@@ -104,13 +105,13 @@ def _csv_of(trace: Trace, interval_s: float) -> Iterator[str]:
             f"take an --interval of {math.ceil(1000 * trace.seconds / MAX_ROWS)}ms or more"
         )
     whole = end // step
-    # One row would not say how long it holds.
+    # A single row would not show how long it holds.
     if whole == 1 and end - step < 2:
         whole = 0
     left = (end - whole * step) // 2
     ends = np.arange(1, whole + (2 if left else 1), dtype=np.int64) * step
     ends[-1] = end
-    # An opportunity at an interval's end counts in it.
+    # An opportunity at an interval's end counts in that interval.
     times = trace.times_ms().astype(np.int64) * 10**6
     at_zero = int(np.searchsorted(times, 0, side="right")) if step <= AT_ZERO else 0
     packets = np.diff(np.searchsorted(times, ends, side="right"), prepend=at_zero)
@@ -122,7 +123,7 @@ def _csv_of(trace: Trace, interval_s: float) -> Iterator[str]:
     yield ",".join(HEADER) + "\n"
     lines = []
     for begin, count, length in rows:
-        # Rounded up by less than a packet in all, so that none is lost on the way back.
+        # Rounded up by less than a packet in total, so that none is lost on the way back.
         rate = -(-count * _MILLIBITS * 10**9 // length)
         if rate > MOST_MBPS * 10**9:
             raise UsageError(
@@ -136,6 +137,6 @@ def _csv_of(trace: Trace, interval_s: float) -> Iterator[str]:
 
 
 def _decimal(billionths: int) -> str:
-    """A number as it is written, exactly: 1500000000 is 1.5."""
+    """Returns a number exactly as it is written: 1500000000 is 1.5."""
     whole, rest = divmod(abs(billionths), 10**9)
     return f"{'-' * (billionths < 0)}{whole}.{rest:09d}".rstrip("0").rstrip(".")

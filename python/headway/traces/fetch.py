@@ -1,4 +1,4 @@
-"""Recorded traces of others, fetched or copied, each checked against its pinned SHA-256."""
+"""Fetches or copies recorded traces, each checked against its pinned SHA-256."""
 
 import hashlib
 import http.client
@@ -32,24 +32,24 @@ class Collection:
     at: Mapping[str, str] = field(default_factory=dict)
 
     def local(self, name: str, folder: Path) -> Path | None:
-        """Where a local copy has the file, by our name or by the origin's."""
+        """Returns where a local copy has the file, by our name or by the origin's."""
         return next((p for n in (name, self.at.get(name, name)) if (p := folder / n).is_file()), None)
 
 
 @cache
 def collections() -> dict[str, Collection]:
-    """The collections whose files are pinned, by name."""
+    """Returns the collections whose files are pinned, by name."""
     text = resources.files("headway").joinpath("data/collections.toml").read_text(encoding="utf-8")
     return {name: Collection(c["url"], c["sha256"], c.get("at", {})) for name, c in tomllib.loads(text).items()}
 
 
 def collection_of(trace: str) -> str | None:
-    """The name of the collection that has this trace."""
+    """Returns the name of the collection that has this trace."""
     return next((name for name, collection in collections().items() if trace in collection.files), None)
 
 
 def cache_folder() -> Path:
-    """Where fetched traces go, and are found."""
+    """Returns the folder for fetched traces, in which they are also found."""
     cache = os.environ.get("XDG_CACHE_HOME") or home("XDG_CACHE_HOME") / ".cache"
     return Path(cache) / "headway" / "traces"
 
@@ -57,18 +57,18 @@ def cache_folder() -> Path:
 def fetch(collection: Collection, folder: Path, source: Path | None = None) -> Iterator[str]:
     """Puts a collection's files into `folder`; yields a line about each.
 
-    A file that is there with the right hash stays, so an interrupted fetch goes on where it
+    A file that is there with the right hash stays, so an interrupted fetch continues where it
     stopped.
 
     Args:
-        collection: What to fetch.
-        folder: Is made if need be.
+        collection: The collection to fetch.
+        folder: The target folder; it is made if it does not exist.
         source: A folder with a local copy, of some of the files at least, instead of the network.
 
     Raises:
-        UsageError: The local copy has none of the files, or a different one under a name; or the
-            folder has a file of that name that is another; or another fetch is at work there.
-        RunError: The network, or what came from it, is not as it should be.
+        UsageError: The local copy has none of the files, or a different file under a name. Or the
+            folder has a different file under a name, or another fetch uses it.
+        RunError: The network failed, or a fetched file has another hash.
     """
     with alone_in(folder, "--to"):
         yield from _fetch(collection, folder, source)
@@ -77,15 +77,15 @@ def fetch(collection: Collection, folder: Path, source: Path | None = None) -> I
 def _fetch(collection: Collection, folder: Path, source: Path | None) -> Iterator[str]:
     if source is not None and not any(collection.local(name, source) for name in collection.files):
         known = (collection.at.get(name, name) for name in collection.files)
-        raise UsageError(f"--from {source}: none of the files is there; it is to hold {', '.join(known)}")
+        raise UsageError(f"--from {source}: has none of the files; give a folder with {', '.join(known)}")
     for name, sha256 in collection.files.items():
         path = folder / name
         if path.is_file() and _sha256(path.read_bytes()) == sha256:
-            yield f"{name}: there already"
+            yield f"{name}: already there"
             continue
         if path.is_file():
-            # Files are written whole, so this is none of a fetch that was cut off.
-            raise UsageError(f"{path}: another file than the published one; move it away, or give another --to")
+            # Files are written whole, so this is not a part of an interrupted fetch.
+            raise UsageError(f"{path}: differs from the published file; move it away, or give another --to")
         if source is None:
             origin = collection.url + collection.at.get(name, name)
             content = _download(origin)
@@ -96,7 +96,9 @@ def _fetch(collection: Collection, folder: Path, source: Path | None) -> Iterato
             continue
         if (found := _sha256(content)) != sha256:
             error = RunError if source is None else UsageError
-            raise error(f"{origin}: SHA-256 is {found[:16]}..., pinned is {sha256[:16]}...: another file, not used")
+            raise error(
+                f"{origin}: SHA-256 is {found[:16]}..., pinned is {sha256[:16]}...: a different file, not used"
+            )
         write_atomic(path, content)
         yield f"{name}: {len(content) / 1e6:.1f} MB"
 

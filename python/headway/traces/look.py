@@ -19,9 +19,9 @@ _STEP_MS = 100
 _MBPS = 1500 * 8 / 1e6
 """Mbit/s of one opportunity a second."""
 MOST_DRAWN = 4000
-"""Intervals of a trace in a picture: more cannot be told apart."""
+"""The most intervals of a trace in a picture: more would not be visible."""
 _LONG_S = 3600.0
-"""No recorded trace begins with this long a silence."""
+"""No recorded trace begins with a silence of this many seconds."""
 
 
 class Description(TypedDict):
@@ -32,7 +32,7 @@ class Description(TypedDict):
     opportunities: int
     mean_mbps: float
     rate_percentiles_mbps: dict[str, float]
-    """Of its rates in intervals of 1 s: `p5`, `p25`, `p50`, `p75`, `p95`."""
+    """Rates in intervals of 1 s: `p5`, `p25`, `p50`, `p75`, `p95`."""
     outages: int
     outage_share: float
     """The share of the time that is in outages, from 0 to 1."""
@@ -40,9 +40,9 @@ class Description(TypedDict):
 
 
 class Uses(TypedDict):
-    """Which seconds of a trace may train, and which are for evaluation only.
+    """The seconds of a trace that may train, and those for evaluation only.
 
-    Each part has from and to.
+    Each part has its start and its end.
     """
 
     training_s: list[tuple[float, float]]
@@ -50,7 +50,7 @@ class Uses(TypedDict):
 
 
 def locate(name_or_path: str) -> str:
-    """The file of a trace, by its path or by its name. Raises UsageError."""
+    """Returns the file of a trace, by its path or by its name. Raises UsageError."""
     is_here = is_stream(name_or_path) or os.path.isfile(name_or_path)
     path = spooled(name_or_path) if is_here else Trace.find(name_or_path)
     if path is None:
@@ -65,7 +65,7 @@ def locate(name_or_path: str) -> str:
 
 
 def open_trace(name_or_path: str, part: str) -> Trace:
-    """A whole trace, or the part for training or evaluation, by its file or by its name.
+    """Returns a whole trace, or the part for training or evaluation, by its file or by its name.
 
     Raises UsageError.
     """
@@ -74,19 +74,22 @@ def open_trace(name_or_path: str, part: str) -> Trace:
 
 
 def uses(name_or_path: str) -> Uses:
-    """The seconds of a trace that may train, and those for evaluation only. Raises UsageError."""
+    """Returns the seconds of a trace that may train, and those for evaluation only.
+
+    Raises UsageError.
+    """
     with by_given_names(), in_utf8(locate(name_or_path)) as place:
         shares = trace_split(place)
     return {"training_s": shares["training_s"], "evaluation_s": shares["evaluation_s"]}
 
 
 def digests(names: Iterable[str]) -> dict[str, str]:
-    """The SHA-256 of each trace's file, as a scenario finds it. Raises UsageError."""
+    """Returns the SHA-256 of each trace's file, as a scenario finds it. Raises UsageError."""
     return {name: sha256(Path(Trace.find(name) or locate(name)).read_bytes()).hexdigest() for name in names}
 
 
 def changed(found: Mapping[str, str]) -> list[str]:
-    """A line about each trace that has a pinned name but is not the pinned file.
+    """Returns a line about each trace that has a pinned name but is not the pinned file.
 
     `found` is by name.
     """
@@ -100,12 +103,12 @@ def changed(found: Mapping[str, str]) -> list[str]:
 
 
 def shipped_folder() -> Path:
-    """Where the generated traces are that come with Headway."""
+    """Returns the folder of the generated traces that come with Headway."""
     return Path(str(resources.files("headway").joinpath("data/traces")))
 
 
 def places() -> dict[str, str | None]:
-    """Every trace that is known by name, and its file; None where it has not been fetched."""
+    """Returns every trace that is known by name, and its file; None if it has not been fetched."""
     names = sorted(entry.name for entry in shipped_folder().iterdir() if entry.name.startswith("synthetic-"))
     names += [name for collection in collections().values() for name in collection.files]
     names += [name for name in split() if name not in names]
@@ -113,14 +116,15 @@ def places() -> dict[str, str | None]:
 
 
 def describe(name: str, trace: Trace) -> Description:
-    """A trace in numbers.
+    """Describes a trace in numbers.
 
     An outage is at least OUTAGE_S without an opportunity, seen in steps of 100 ms.
     """
-    # Counted where something is, so that memory follows the opportunities and not the length.
+    # Only intervals with opportunities are counted, so that memory depends on the opportunities,
+    # not on the length.
     times = trace.times_ms()
     seconds, packets = np.unique(_interval(times, 1000), return_counts=True)
-    # The last second may be cut short; alone it still counts.
+    # The last second may be incomplete; a trace of one second still counts.
     whole = max(int(trace.seconds), 1)
     rates = np.sort(packets[seconds < whole]) * _MBPS / min(trace.seconds, 1.0)
     busy = np.unique(_interval(times, _STEP_MS))
@@ -139,16 +143,16 @@ def describe(name: str, trace: Trace) -> Description:
 
 
 def _interval(times_ms: np.ndarray[Any, Any], step_ms: int) -> np.ndarray[Any, Any]:
-    """Which interval each opportunity counts in.
+    """Returns the interval that each opportunity counts in.
 
-    One at an interval's end counts in that, one at 0 in the first.
+    An opportunity at an interval's end counts in that interval, one at 0 in the first.
     """
     ends: np.ndarray[Any, Any] = np.maximum((times_ms.astype(np.int64) + step_ms - 1) // step_ms - 1, 0)
     return ends
 
 
 def _percentile(rates: np.ndarray[Any, Any], count: int, percent: int) -> float:
-    """The percentile of `count` rates.
+    """Returns the percentile of `count` rates.
 
     The sorted `rates` are the largest of them, and all others are 0.
     """
@@ -159,16 +163,16 @@ def _percentile(rates: np.ndarray[Any, Any], count: int, percent: int) -> float:
 
 
 def drawn_every(traces: Iterable[Trace], interval_s: float) -> float:
-    """The interval in seconds whose rates are drawn.
+    """Returns the interval in seconds whose rates are drawn.
 
-    It is the one given, or a multiple that draws at most MOST_DRAWN.
+    It is the given one, or a multiple that draws at most MOST_DRAWN.
     """
     longest = max(trace.seconds for trace in traces)
     return interval_s * max(1, math.ceil(longest / interval_s / MOST_DRAWN))
 
 
 def doubtful(names: Iterable[str]) -> list[str]:
-    """A line about each doubt in the traces of scenarios, once for each trace.
+    """Returns a line about each doubt in the traces of scenarios, once for each trace.
 
     Raises UsageError.
     """
@@ -180,13 +184,13 @@ def doubtful(names: Iterable[str]) -> list[str]:
 
 
 def doubts(trace: Trace) -> list[str]:
-    """A line about each thing in a trace that is surely a mistake."""
+    """Returns a line about each thing in a trace that is probably a mistake."""
     first_s = int(trace.times_ms()[0]) / 1000
     found = []
     if first_s >= _LONG_S:
         found.append(
             f"it begins with {first_s / 86400:.1f} days without a packet; are these seconds since 1970? "
-            "times are to be milliseconds since the beginning"
+            "times must be milliseconds since the beginning"
         )
     elif trace.mean_mbps < 0.005:
         found.append("its mean is 0.00 Mbit/s; are its times milliseconds?")

@@ -1,9 +1,9 @@
-"""Tables of rates, as people have them.
+"""Reads tables of rates.
 
-A text has two columns, a time and a rate that holds until the next row. A header tells the units by
-the names of its columns: `time_s,rate_mbps`, `time_ms,rate_kbps`, `t (s),MB/s`. Times without a
-unit are told by how far rows are apart. Where that may be seconds as well as milliseconds, the
-table is refused until you say which. Rates without a unit are in Mbit/s.
+A text has two columns, a time and a rate that holds until the next row. The names of its columns
+may have their units: `time_s,rate_mbps`, `time_ms,rate_kbps`, `t (s),MB/s`. The unit of times
+without one is guessed from the distance of rows. If that may be seconds as well as milliseconds,
+the table is refused until you name the unit. Rates without a unit are in Mbit/s.
 """
 
 import csv
@@ -25,31 +25,31 @@ RATE_UNITS = {
     **{"Gbit/s": 1e3, "Mbit/s": 1.0, "kbit/s": 1e-3, "bit/s": 1e-6},
     **{"GB/s": 8e3, "MB/s": 8.0, "kB/s": 8e-3, "B/s": 8e-6},
 }
-"""In Mbit/s. A B is a byte."""
+"""Units of rates in Mbit/s. A B is a byte."""
 TIME_UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "min": 60 * 10**9, "h": 3600 * 10**9}
-"""In nanoseconds."""
+"""Units of times in nanoseconds."""
 WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 """Units that times without one may be in."""
 HEAD = 4096
-"""Bytes of a file that say which kind it is of."""
+"""Bytes of a file that show which kind it is."""
 MOST_MBPS = 1_000_000
 AT_ZERO = 10**6
-"""A first row this many nanoseconds before 0 holds the packets at 0 ms: a packet falls due at its
-row's end."""
+"""A first row this many nanoseconds before 0 has the packets at 0 ms, because a packet falls due at
+its row's end."""
 AT_ZERO_MBPS = 12.0
 """The rate of such a row for each packet."""
 PAUSE_S = 60.0
 PAUSE_TIMES = 60.0
-"""A row holds for `PAUSE_S` or more, and `PAUSE_TIMES` the median: the measurement had paused."""
+"""The measurement paused in a row that holds for `PAUSE_S` or more and `PAUSE_TIMES` the median."""
 
 _ROWS_S = (0.01, 60.0)
-"""Measurements have a row in this many seconds."""
+"""Measurements have a row at least once in this many seconds."""
 _FINEST_S = 1e-4
 _EPOCH_S = (1e9, 4e9)
 """Seconds since 1970, from 2001 to 2096."""
 _USUAL_MBPS = (0.01, 1000.0)
 _MOST_TIME = Decimal(10) ** 19
-"""Nanoseconds since 1970 are smaller."""
+"""Nanoseconds since 1970 are smaller than this."""
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _MISSING = {"", "-", "--", "nan", "na", "n/a", "null", "none", "inf", "-inf", "+inf"}
 _TIME_NAME = re.compile(
@@ -70,27 +70,27 @@ _RATE_HINT = re.compile(
     r"|bps|b/s|bits?/s|bytes?/s",
     re.IGNORECASE,
 )
-"""Words that speak of a unit, but do not say which it is."""
+"""Words that hint at a unit, but do not say which it is."""
 _IS_TIME = re.compile(
     r"^(?!.*[(\[](?!utc|gmt|local|unix|epoch)).*(?:time|\bdate|epoch|elapsed)|^ts?$", re.IGNORECASE
 )
 _IS_RATE = re.compile(
     r"^[^(\[]*(?:throughput|goodput|bandwidth|(?:bit|data)[ _]?rate)[^(\[]*$|^(?:rate|bw|tput)$", re.IGNORECASE
 )
-"""Names that say which column it is, without a unit. What is in brackets may be one that is not
-known."""
+"""Names that say which column it is, without a unit. Brackets may contain an unknown unit."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which two columns of a table are meant, and their units.
+    """The two columns of a table to use, and their units.
 
     Attributes:
-        time: A name of the first line or a number from 1. Without it the table has two columns.
-        rate: Likewise.
-        unit: One of RATE_UNITS. Without it what the column's name says, otherwise Mbit/s.
-        time_unit: One of TIME_UNITS. Without it what the column's name says, otherwise the rows'
-            distance.
+        time: The column of times: a name of the first line or a number from 1. None for a table of
+            two columns.
+        rate: The column of rates, as `time`.
+        unit: One of RATE_UNITS. None takes the unit in the column's name, or Mbit/s.
+        time_unit: One of TIME_UNITS. None takes the unit in the column's name, or guesses it from
+            the distance of rows.
     """
 
     time: str | None = None
@@ -104,10 +104,10 @@ class Table:
     """Rates, one after another.
 
     Attributes:
-        lengths_s: For how long each rate holds. The last holds as long as the one before it.
+        lengths_s: How long each rate holds, s. The last holds as long as the one before it.
         rates_mbps: The rates in Mbit/s.
-        at_zero: Packets at 0 ms, which no rate after it can make.
-        notes: A line about each thing that was guessed, or is surely a mistake.
+        at_zero: Number of packets at 0 ms, which no later rate can make.
+        notes: A line about each thing that was guessed, or is probably a mistake.
     """
 
     lengths_s: list[float]
@@ -119,13 +119,13 @@ class Table:
 def read_table(path: Path, columns: Columns | None = None) -> Table:
     """Reads a table.
 
-    Rows of the same time become one, with the mean of their rates, where columns are named. Raises
+    Rows of the same time become one, with the mean of their rates, if columns are named. Raises
     UsageError that names the line.
     """
     columns = columns or Columns()
     shown = called(str(path))
     rows = _rows(path, two=columns.time is None)
-    too_few = f"{shown}: at least two rows, times growing, are needed to tell their interval"
+    too_few = f"{shown}: at least two rows with growing times are needed for their interval"
     first = next(rows, None)
     if first is None:
         raise UsageError(too_few)
@@ -140,12 +140,12 @@ def read_table(path: Path, columns: Columns | None = None) -> Table:
     if unit is None:
         unit, is_sure = _guess(shown, found)
         if not is_sure:
-            notes.append(f"{shown}: times are read as {WORDS[unit]}; if they are not, say so by --time-unit")
+            notes.append(f"{shown}: times are read as {WORDS[unit]}; if they are not, give --time-unit")
     middle = float(np.median([rate for rate in found.rates if rate]))
     is_usual = _USUAL_MBPS[0] <= middle <= _USUAL_MBPS[1]
     if head.rate_unit is None and not (is_usual and head.is_clear):
         median = "" if is_usual else f", their median is {middle:g}"
-        notes.append(f"{shown}: rates are read as Mbit/s{median}; if they are not, say so by --unit")
+        notes.append(f"{shown}: rates are read as Mbit/s{median}; if they are not, give --unit")
     nanos, rates = [round(time * TIME_UNITS[unit]) for time in found.times], found.rates
     at_zero = 0
     if nanos[:2] == [-AT_ZERO, 0] and len(nanos) > 2 and rates[0] % AT_ZERO_MBPS == 0:
@@ -158,9 +158,9 @@ def read_table(path: Path, columns: Columns | None = None) -> Table:
 
 @dataclass(frozen=True)
 class _Head:
-    """What the first row and the options say.
+    """The contents of the first row and of the options.
 
-    It says where time and rate stand, and what is known of their units.
+    They are the columns of time and rate, and their known units.
     """
 
     places: tuple[int, int]
@@ -169,8 +169,8 @@ class _Head:
     time_unit: str | None
     rate_unit: str | None
     is_clear: bool
-    """Whether the columns are named by options, or by nobody: else the first line's names say which
-    they are."""
+    """Whether the columns are named by options, or not at all; else the names of the first line
+    decide."""
 
 
 @dataclass
@@ -184,7 +184,10 @@ class _Read:
 
 
 def _head(where: str, row: list[str], columns: Columns) -> _Head:
-    """Raises UsageError where the row does not have the columns, or does not say what they are."""
+    """Returns the head.
+
+    Raises UsageError if the row does not have the columns, or does not identify them.
+    """
     _shorten(row, 2)
     time_unit, rate_unit = columns.time_unit, columns.unit
     if columns.time is None or columns.rate is None:
@@ -202,15 +205,15 @@ def _head(where: str, row: list[str], columns: Columns) -> _Head:
         len(row) == 2 and (time_unit or _IS_TIME.search(row[0])) and (rate_unit or _IS_RATE.search(row[1]))
     ):
         why = _why(row) or (
-            "; names of columns may end in their units, "
-            "or say what is meant by --time-column, --rate-column, --time-unit and --unit"
+            "; give names of columns that end in their units, or --time-column, --rate-column, "
+            "--time-unit and --unit"
         )
-        raise UsageError(f"{where}: '{_quoted(row)}': the first line is to be {','.join(HEADER)}{why}")
+        raise UsageError(f"{where}: '{_quoted(row)}': the first line should be {','.join(HEADER)}{why}")
     return _Head(places, len(row), has_names, time_unit, rate_unit, is_clear)
 
 
 def _read(rows: Iterable[tuple[str, list[str]]], head: _Head, *, joins: bool) -> _Read:
-    """The two columns of the rows.
+    """Returns the two columns of the rows.
 
     Rows of the same time become one if it `joins` them. Raises UsageError.
     """
@@ -225,7 +228,7 @@ def _read(rows: Iterable[tuple[str, list[str]]], head: _Head, *, joins: bool) ->
         written = row[head.places[0]]
         date = _date(written)
         if times and found.is_dated != (date is not None):
-            raise UsageError(f"{where}: '{written}': some times are dates and some are numbers; give one kind")
+            raise UsageError(f"{where}: '{written}': some times are dates and some are numbers; give only one kind")
         found.is_dated = date is not None
         found.has_point = found.has_point or "." in written
         time = _number(written, row, where) if date is None else date
@@ -239,7 +242,7 @@ def _read(rows: Iterable[tuple[str, list[str]]], head: _Head, *, joins: bool) ->
         if abs(time) > _MOST_TIME or (times and time <= times[-1]):
             raise UsageError(
                 f"{where}: time {written} is not after the one before; "
-                "times are to grow: sort the rows, and give the rows of one measurement"
+                "times must grow: sort the rows, and give the rows of one measurement"
             )
         same = 1
         times.append(time)
@@ -248,13 +251,13 @@ def _read(rows: Iterable[tuple[str, list[str]]], head: _Head, *, joins: bool) ->
 
 
 def _shorten(row: list[str], width: int) -> None:
-    """Takes empty columns beyond `width` off a row's end."""
+    """Removes empty columns beyond `width` from a row's end."""
     while len(row) > width and not row[-1]:
         row.pop()
 
 
 def _place(name: str, row: list[str], where: str) -> int:
-    """Where a column stands in a row.
+    """Returns the position of a column in a row.
 
     A whole number is always its number from 1, and never its name.
     """
@@ -266,14 +269,14 @@ def _place(name: str, row: list[str], where: str) -> int:
     elif name in row:
         raise UsageError(f"{where}: several columns are called '{name}'; give a number from 1 to {len(row)}")
     raise UsageError(
-        f"{where}: no column '{name}'; there are {', '.join(row)}, or numbers from 1 to {len(row)}{_why(row)}"
+        f"{where}: no column '{name}'; columns are {', '.join(row)}, or numbers from 1 to {len(row)}{_why(row)}"
     )
 
 
 def _rows(path: Path, *, two: bool) -> Iterator[tuple[str, list[str]]]:
-    """Where each row that is not blank stands, and its columns. Tabs, commas or blanks part them.
+    """Yields the line of each row that is not blank, and its columns.
 
-    Where there are `two` columns, any number of tabs parts them.
+    Tabs, commas or blanks separate them. With `two` columns, any number of tabs separates them.
     """
     for number, text in enumerate(_text(path).split("\n"), 1):
         where = f"{called(str(path))}:{number}"
@@ -306,7 +309,7 @@ def _text(path: Path) -> str:
 
 
 def _is_value(word: str) -> bool:
-    """Whether it is a number, a date or a sign for one that is missing.
+    """Whether it is a number, a date or a sign for a missing value.
 
     Otherwise it is the name of a column.
     """
@@ -314,21 +317,21 @@ def _is_value(word: str) -> bool:
 
 
 def _number(word: str, row: list[str], where: str) -> Decimal:
-    """A number of a row, at least 0 if it is a rate. Raises UsageError."""
+    """Returns a number of a row, at least 0 if it is a rate. Raises UsageError."""
     if _NUMBER.fullmatch(word):
         return Decimal(word)
     if word.lower() in _MISSING:
-        raise UsageError(f"{where}: '{word}' is no number; leave such rows out, or write 0 for a rate of nothing")
+        raise UsageError(f"{where}: '{word}' is no number; leave such rows out, or write 0 for no rate")
     why = _why(row)
     if not why and not any(map(_is_value, row)):
-        why = "; if these are names of columns again, take the rows of one measurement"
+        why = "; if these are names of columns again, give the rows of one measurement only"
     raise UsageError(f"{where}: '{_quoted(row)}': '{word[:30]}' is not a number{why}")
 
 
 def _date(word: str) -> Decimal | None:
-    """Seconds since 1970 of 2023-04-05 11:03:07 or 2019.12.14_10.16.30.
+    """Returns the seconds since 1970 of 2023-04-05 11:03:07 or 2019.12.14_10.16.30.
 
-    A zone's name is left out.
+    The name of a time zone is ignored.
     """
     plain = re.sub(r" [A-Z]{2,5}$", "", word)
     try:
@@ -349,13 +352,13 @@ def _quoted(row: Sequence[str]) -> str:
 
 
 def _other_width(where: str, row: list[str], width: int) -> str:
-    """What is wrong with a row that has more or fewer columns than `width`."""
+    """Says what is wrong with a row that has more or fewer columns than `width`."""
     if width != 2:
-        return f"{where}: {len(row)} columns, and the first line has {width}; take a comma that is no separator out"
+        return f"{where}: {len(row)} columns, and the first line has {width}; remove commas that are no separators"
     if len(row) == 1:
         what = "one column; a table has two, and the name of a trace does not end in .csv"
         return f"{where}: '{_quoted(row)}': {what}"
-    why = _why(row) or "; of a wider table say which are meant, by --time-column and --rate-column"
+    why = _why(row) or "; for a wider table give --time-column and --rate-column"
     if all(map(str.isdecimal, row)):
         why += "; if these are decimal commas, write decimal points"
     return f"{where}: '{_quoted(row)}': {len(row)} columns, and two are needed, time and rate{why}"
@@ -370,56 +373,53 @@ _WITH_UNIT = re.compile(r"[\d.]+ ?[A-Za-z/]+")
 
 
 def _why(row: list[str]) -> str:
-    """What is unusual about a row that cannot be read, and what would be right.
+    """Says what is unusual about a row that cannot be read, and what would be right.
 
     It is empty if that is not known.
     """
     line = ",".join(row)
     unusual = {
-        "there are bars: part columns by commas and write decimal points, as "
+        "there are bars: separate columns by commas and write decimal points, as "
         "`tr ',|' '.,' < FILE | headway traces convert - OUT` does": "|" in line,
-        "there are semicolons: part columns by commas and write decimal points, as "
+        "there are semicolons: separate columns by commas and write decimal points, as "
         "`tr ',;' '.,' < FILE | headway traces convert - OUT` does": ";" in line,
-        "there is a comment: take it out": line.startswith(("#", "//", "%")),
+        "there is a comment: remove it": line.startswith(("#", "//", "%")),
         "there are commas in numbers: write decimal points, and no commas between thousands": (
             any(map(_COMMAS.fullmatch, row)) or re.search(r"\d,\d+[ \t]+\d|\d[ \t]+[\d.]*\d,\d", line)
         ),
-        "a date is written 2023-04-05 11:03:07, in one column: part columns by commas": _DATE.match(line),
-        "write numbers without units, and say the unit by --unit": any(map(_WITH_UNIT.fullmatch, row)),
+        "a date is written 2023-04-05 11:03:07, in one column: separate columns by commas": _DATE.match(line),
+        "write numbers without units, and give --unit": any(map(_WITH_UNIT.fullmatch, row)),
     }
     return next((f"; {cure}" for cure, is_so in unusual.items() if is_so), "")
 
 
 def _time_unit(name: str, where: str) -> str | None:
-    """The unit that the name of a column of times tells.
-
-    Raises UsageError where it is not clear.
-    """
+    """Returns the unit in the name of a column of times. Raises UsageError if it is not clear."""
     words = re.sub(r"([a-z])([A-Z])", r"\1_\2", re.sub("[\u00b5\u03bc]", "_u", name))
     if found := _TIME_NAME.search(words):
         return next(unit for unit, word in zip(TIME_UNITS, found.groups(), strict=True) if word)
     if _TIME_HINT.search(words):
-        raise UsageError(f"{where}: the unit of '{name}' is not clear; say it by --time-unit")
+        raise UsageError(f"{where}: the unit of '{name}' is not clear; give --time-unit")
     return None
 
 
 def _rate_unit(name: str, where: str) -> str | None:
-    """The unit that the name of a column of rates tells.
+    """Returns the unit in the name of a column of rates.
 
-    Raises UsageError where it may be bits or bytes.
+    Raises UsageError if it may be bits or bytes.
     """
     found = _RATE_NAME.search(re.sub(r"([a-z])([KMG])", r"\1_\2", name))
     if found:
         return {"k": "k", "m": "M", "g": "G", "": ""}[found[1].lower()] + ("bit/s" if found[2] else "B/s")
     if _RATE_HINT.search(name):
-        raise UsageError(f"{where}: the unit of '{name}' is not clear; say it by --unit, as kbit/s or kB/s")
+        raise UsageError(f"{where}: the unit of '{name}' is not clear; give --unit, such as kbit/s or kB/s")
     return None
 
 
 def _guess(shown: str, found: _Read) -> tuple[str, bool]:
-    """The unit of times by how far rows are apart, and whether that is sure.
+    """Guesses the unit of times from the distance of rows, and says whether it is certain.
 
-    Raises UsageError where it may be one as well as another.
+    Raises UsageError if several units are possible.
     """
     first = float(found.times[0])
     apart = float(np.median([float(after - before) for before, after in pairwise(found.times)]))
@@ -436,18 +436,15 @@ def _guess(shown: str, found: _Read) -> tuple[str, bool]:
         return "s", False
     what = f"may be {' or '.join(WORDS[unit] for unit in may_be)}" if may_be else "is unusual in any unit"
     given = " or ".join(f"`--time-unit {unit}`" for unit in may_be or WORDS)
-    raise UsageError(f"{shown}: rows are {apart:g} apart, which {what}; say which it is: {given}")
+    raise UsageError(f"{shown}: rows are {apart:g} apart, which {what}; give {given}")
 
 
 def _pauses(shown: str, lengths: list[float]) -> list[str]:
-    """A line about the longest time without a row.
-
-    It is there where that is longer than any measurement has.
-    """
+    """Returns a line about the longest time without a row, if it is longer than a measurement's."""
     longest = max(lengths)
     if longest < PAUSE_S or longest < PAUSE_TIMES * float(np.median(lengths)):
         return []
     return [
-        f"{shown}: one rate holds for {longest:g} s, as no row follows; "
-        "if measurements were made one after another, take the rows of one"
+        f"{shown}: one rate holds for {longest:g} s, because no row follows; if these are several "
+        f"measurements, give the rows of one"
     ]

@@ -2,8 +2,8 @@
 
 Needs PyTorch, `headway[train]`. `config` says what is trained and how, `learner` is
 Stable-Baselines3's PPO on our environments, `loop` trains, checks, saves and resumes, `validation`
-measures a policy on scenarios that it never trains on, `checkpoint` keeps what a killed run goes on
-from, and `export` writes the model folder.
+measures a policy on scenarios that it never trains on, `checkpoint` keeps the state from which a
+killed run continues, and `export` writes the model folder.
 
 `headway.train(...)` trains a model; `help(headway.api.train)` explains its arguments.
 

@@ -1,4 +1,4 @@
-"""Ablations: a system with some of it changed, to see what that was for."""
+"""Ablations: a system with a part of it changed, to see what that part is for."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from headway.train.config import TrainConfig, of_table, toml
 
 FOLDER = Path(__file__).parent / "ablations"
 OF_ALL = "every"
-"""The table that all ablations of a file share."""
+"""The name of the table that all ablations of a file share."""
 
 
 def names(of: str) -> list[str]:
-    """The ablations of `of`, such as "owl". Raises UsageError where it has none."""
+    """Returns the ablations of `of`, such as "owl". Raises UsageError if it has none."""
     return [name for name, table in _file(of).items() if isinstance(table, dict) and name != OF_ALL]
 
 
 def find(of: str, name: str) -> TrainConfig:
-    """The configuration of an ablation; its model is called OF-NAME. Raises UsageError."""
+    """Returns the configuration of an ablation; its model is called OF-NAME. Raises UsageError."""
     file = _file(of)
     known = names(of)
     if name not in known:
@@ -41,7 +41,7 @@ def find(of: str, name: str) -> TrainConfig:
 
 
 def _with_those_it_is_like(file: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """The ablation's table behind that of the one it is `like`, and so on."""
+    """Merges the ablation's table with that of the one it is `like`, and so on."""
     table = dict(file[name])
     like = table.pop("like", None)
     return [*(_with_those_it_is_like(file, like) if like else []), table]
@@ -56,7 +56,7 @@ def _file(of: str) -> dict[str, Any]:
 
 
 def _lay_over(table: dict[str, Any], change: dict[str, Any]) -> None:
-    """Merges tables, replaces everything else, and takes away the keys of `without`."""
+    """Merges tables, replaces everything else, and removes the keys of `without`."""
     for path in change.pop("without", []):
         *parents, last = path.split(".")
         inner = table
@@ -65,7 +65,7 @@ def _lay_over(table: dict[str, Any], change: dict[str, Any]) -> None:
         del inner[last]
     for key, value in change.items():
         if isinstance(value, dict) and isinstance(table.get(key), dict):
-            # One thing each, not tables of settings: their keys depend on which it is.
+            # These are one thing each, not tables of settings: their keys depend on which it is.
             if key in ("clock", "effect", "beneath"):
                 table[key] = value
             else:

@@ -1,4 +1,4 @@
-"""What a killed training goes on from."""
+"""Checkpoints, from which a killed training continues."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ FORMAT = 1
 
 
 def save(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
-    """Writes it whole or not at all. Raises RunError.
+    """Writes a checkpoint whole or not at all. Raises RunError.
 
     Args:
-        folder: Of the training.
-        identity: What has to be the same where it goes on: plain numbers and texts.
+        folder: The training's folder.
+        identity: What has to be the same for the training to continue: plain numbers and texts.
         state: Tensors, numbers, texts, lists and dicts of these.
     """
     content = io.BytesIO()
@@ -32,7 +32,7 @@ def save(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
 
 
 def load(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
-    """The state that was saved last, None where there is none.
+    """Returns the state that was saved last, or None.
 
     Raises UsageError if it cannot be read, or comes from a training of another identity.
     """
@@ -40,7 +40,7 @@ def load(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        # Weights only: a file that runs code when it is read is no checkpoint of ours.
+        # Weights only: our checkpoints never run code when they are read.
         saved = torch.load(path, weights_only=True)
         if saved["format"] != FORMAT:
             raise UsageError(f"{path}: format {saved['format']}, must be {FORMAT}; give another --out")

@@ -1,4 +1,4 @@
-"""What is trained, and how: a system's TOML file, checked."""
+"""A system's configuration: its TOML file, checked."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A system: what `headway train` makes a model from."""
+    """A system, which `headway train` makes a model from."""
 
     name: str
-    """Of the model; with the version its folder's name."""
+    """The model's name; with the version it is its folder's name."""
     version: int
     description: str
     environment: Mapping[str, Any]
@@ -32,9 +32,9 @@ class TrainConfig:
     validation: Validation
     early_stop: EarlyStop
     text: str
-    """The file as it was written; of an ablation, what came of it."""
+    """The file as it was written; for an ablation, the merged text."""
     asked: str
-    """What stands behind `headway train` to get it."""
+    """The arguments of `headway train` that select it."""
 
     @property
     def model(self) -> str:
@@ -43,7 +43,7 @@ class TrainConfig:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the text, in hex: a checkpoint goes on only under the same."""
+        """SHA-256 of the text, in hex. A checkpoint continues only under the same hash."""
         return sha256(self.text.encode()).hexdigest()
 
     @property
@@ -53,12 +53,15 @@ class TrainConfig:
 
     @property
     def stretches(self) -> int:
-        """How many there are unless training stops early."""
+        """Number of stretches, unless training stops early."""
         return -(-self.algorithm.total_steps // self.stretch_steps)
 
 
 def find(system: str, file: Path | None) -> TrainConfig:
-    """The configuration of a system by name, or of `file` under that name. Raises UsageError."""
+    """Returns the configuration of a system by name, or of `file` under that name.
+
+    Raises UsageError.
+    """
     known = systems()
     if file is None and system not in known:
         raise UsageError(
@@ -74,15 +77,15 @@ def find(system: str, file: Path | None) -> TrainConfig:
 
 
 def parse(text: str, where: str, asked: str = "") -> TrainConfig:
-    """A configuration from its text.
+    """Makes a configuration from its text.
 
-    `where` says where it is from, for messages. Raises UsageError, one line.
+    `where` names the source in messages. Raises UsageError, one line.
     """
     return of_table(toml(text, where), text, where, asked)
 
 
 def toml(text: str, where: str) -> dict[str, Any]:
-    """The tables of `text`. Raises UsageError."""
+    """Returns the tables of `text`. Raises UsageError."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -90,7 +93,7 @@ def toml(text: str, where: str) -> dict[str, Any]:
 
 
 def of_table(table: dict[str, Any], text: str, where: str, asked: str) -> TrainConfig:
-    """A configuration from the tables of a file. Raises UsageError, one line."""
+    """Makes a configuration from the tables of a file. Raises UsageError, one line."""
     sections = ("agent", "env", "reward", "net", *ALGORITHMS, "validation", "early_stop")
     known = ("name", "version", "description", *sections)
     for key in table:
@@ -122,7 +125,7 @@ def of_table(table: dict[str, Any], text: str, where: str, asked: str) -> TrainC
     if isinstance(clock, dict) and clock.get("kind") == "chosen" and not algorithm.elapsed:
         raise UsageError(
             f"{where}: [agent.clock] chosen goes with [ppo] elapsed = true: "
-            "short intervals would earn by their number"
+            "otherwise short intervals earn more, because there are more of them"
         )
     return TrainConfig(
         name=name,

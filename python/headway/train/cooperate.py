@@ -1,11 +1,13 @@
-"""Several agents that learn by themselves and tune disjoint flows of one network.
+"""Agents that learn by themselves and tune disjoint flows of one network.
 
-They share what they know. "BBR tuner", section III-A: fully cooperative multi-agent RL. Each agent
-has a policy and a value function of its own (Stable-Baselines3's), and learns by PPO (section IV-B)
-from the flows that `headway.envs.Team` gives it. After each interval neighbours share: sensation
-(`Team.shares`), episodes, policies; the difference in value estimates is a penalty. The paper does
-not say how the three are learned from, how often they are shared, what weight the penalty has, or
-who is whose neighbour; `Sharing` says what was chosen.
+They share what they know.
+
+"BBR tuner", section III-A: fully cooperative multi-agent RL. Each agent has a policy and a value
+function of its own (Stable-Baselines3's), and learns by PPO (section IV-B) from the flows that
+`headway.envs.Team` gives it. After each interval neighbours share: sensation (`Team.shares`),
+episodes, policies; the difference in value estimates is a penalty. The paper does not say how
+agents learn from the three, how often they share, what weight the penalty has, or which agents are
+neighbours; `Sharing` says what was chosen.
 """
 
 from __future__ import annotations
@@ -38,23 +40,23 @@ NEIGHBOURS = ("ring", "all")
 class Sharing:
     """What agents tell their neighbours after each interval.
 
-    What they see of one another is `Team.shares`.
+    The observations that they share are in `Team.shares`.
     """
 
     neighbours: str = "all"
-    """`ring`: the one before and the one after; `all`: everybody."""
+    """`ring`: the one before and the one after; `all`: every other agent."""
     episodes: bool = False
-    """Does an update also learn from the neighbours' trajectories [state, action, reward]? The
+    """Whether an update also learns from the neighbours' trajectories [state, action, reward]. The
     probability ratio is to the policy that acted, advantages are by the learner's own value
     function."""
     policies_every: int = 0
     """After this many updates an agent's policy is the mean of its own and its neighbours'; 0 for
-    never. Agents then begin with one policy, as means of unlike networks mean nothing. Value
-    functions stay their own."""
+    never. Agents then begin with one policy, because means of unlike networks are meaningless.
+    Value functions stay their own."""
     value_difference: float = 0.0
-    """Weight, beside the value function's squared error, of the squared difference between an
-    agent's value estimates and its neighbours' on the same states; a mean over neighbours, whose
-    estimates are those before the update."""
+    """Weight, relative to the value function's squared error, of the squared difference between an
+    agent's value estimates and its neighbours' on the same states. It is a mean over neighbours,
+    whose estimates are those before the update."""
 
     def __post_init__(self) -> None:
         """Raises UsageError, one line."""
@@ -66,7 +68,7 @@ class Sharing:
             raise UsageError(f"sharing: value_difference is {self.value_difference!r}, must be at least 0")
 
     def of(self, agent: int, agents: int) -> list[int]:
-        """The neighbours of one of this many agents, in order; the agent is not its own."""
+        """Returns the neighbours of one of this many agents, in order; the agent is not its own."""
         near = range(agents) if self.neighbours == "all" else ((agent - 1) % agents, (agent + 1) % agents)
         return sorted({other for other in near if other != agent})
 
@@ -76,7 +78,7 @@ class Terms:
     """How each agent learns: PPO's terms, as `[ppo]` has them; rewards are not normalised."""
 
     learning_rate: float = 3e-3
-    """The paper's, offline; 1e-4 online (section V-C)."""
+    """The paper's learning rate, offline; it is 1e-4 online (section V-C)."""
     steps: int = 32
     """Intervals of every simulation between two updates."""
     minibatch: int = 256
@@ -92,27 +94,27 @@ class Terms:
 
 @dataclass(frozen=True)
 class Trajectories:
-    """What the flows of one agent met: arrays `[T, n]`, observations `[T, n, observation]`."""
+    """The experience of one agent's flows: arrays `[T, n]`, observations `[T, n, observation]`."""
 
     observations: Array
     actions: Array
     rewards: Array
     log_probs: Array
-    """Of the actions, by the policy that acted."""
+    """Log-probabilities of the actions, by the policy that acted."""
     valid: Array
-    """Was the flow there, and was there an outcome? What is false is not learned from."""
+    """Whether the flow was present and the action had an outcome. The agent does not learn from the
+    others."""
     ended: Array
-    """Did the episode end with this step?"""
+    """Whether the episode ended with this step."""
     following: Array
-    """Observations `[T, n, observation]` after the step, an episode's last ones before another
-    begins."""
+    """Observations `[T, n, observation]` after the step; at an episode's end its last ones."""
 
 
 def advantages(values: Array, after: Array, of: Trajectories, gamma: float, gae_lambda: float) -> Array:
-    """Generalised advantages `[T, n]` (Algorithm 1), of value estimates at each step and after it.
+    """Returns generalised advantages `[T, n]` (Algorithm 1) from value estimates.
 
-    A flow that leaves, or an episode that is cut, is worth what the value function expects of it
-    from there on.
+    The estimates are those at each step and after it. If a flow leaves, or an episode is cut, the
+    value function's estimate stands for the rest.
     """
     found = np.zeros_like(values)
     last = np.zeros(values.shape[1])
@@ -124,12 +126,12 @@ def advantages(values: Array, after: Array, of: Trajectories, gamma: float, gae_
 
 
 class Agent:
-    """One that learns: policy, value function and optimiser."""
+    """A learning agent: policy, value function and optimiser."""
 
     def __init__(
         self, seen: spaces.Space[Any], actions: spaces.Space[Any], net: Net, terms: Terms, seed: int
     ) -> None:
-        """With first weights of `seed`."""
+        """Makes an agent whose first weights are drawn from `seed`."""
         torch.manual_seed(seed)
         self.terms, self.net = terms, net
         layers = list(net.hidden)
@@ -142,26 +144,27 @@ class Agent:
         )
         self.random: Any = np.random.default_rng(seed)
         self.losses: list[tuple[float, float, float]] = []
-        """Policy's, value function's and penalty of each gradient step of the last update."""
+        """Losses of the policy, the value function and the penalty in each gradient step of the
+        last update."""
 
     def decide(self, observations: Array) -> tuple[Array, Array]:
-        """Actions drawn, and their log-probabilities, for `[n, observation]`."""
+        """Draws actions for `[n, observation]`, and returns them with their log-probabilities."""
         with torch.no_grad():
             actions, _, log_probs = self.policy(torch.as_tensor(observations))
         return actions.numpy(), log_probs.numpy()
 
     def act(self, observations: Array) -> Array:
-        """The likeliest actions for `[n, observation]`."""
+        """Returns the likeliest actions for `[n, observation]`."""
         return np.asarray(self.policy.predict(observations, deterministic=True)[0])
 
     def values(self, observations: Array) -> Array:
-        """What is expected from `[..., observation]` on."""
+        """Returns the value estimates for `[..., observation]`."""
         with torch.no_grad():
             flat = torch.as_tensor(observations.reshape(-1, observations.shape[-1]))
             return np.asarray(self.policy.predict_values(flat).numpy()).reshape(observations.shape[:-1])
 
     def learn(self, trajectories: Sequence[Trajectories], estimates: Sequence[Values], weight: float) -> None:
-        """One update of PPO (Algorithm 2) from its own trajectories and those that it was told.
+        """Carries out an update of PPO (Algorithm 2) from its own and its neighbours' trajectories.
 
         `estimates` are its neighbours' value functions as they were, `weight` that of the
         difference's penalty.
@@ -183,10 +186,10 @@ class Agent:
     def _batch(self, of: Trajectories) -> tuple[torch.Tensor, ...]:
         terms = self.terms
         values = self.values(of.observations)
-        # Of a flow that has left nothing is seen: it is worth what it was.
+        # A flow that has left has no further observation, so its value is the last one.
         after = np.where(of.following.any(axis=-1), self.values(of.following), values)
         gained = advantages(values, after, of, terms.gamma, terms.gae_lambda)
-        # Flow by flow, as Stable-Baselines3's buffer has them.
+        # Flow by flow, in the order of Stable-Baselines3's buffer.
         keep = of.valid.T
 
         def flat(array: Array) -> torch.Tensor:
@@ -223,7 +226,7 @@ class Agent:
         self.losses.append((policy_loss.item(), value_loss.item(), penalty.item()))
 
     def estimator(self) -> Values:
-        """Its value function as it is now, whatever it learns afterwards."""
+        """Returns a copy of its value function, which later updates do not change."""
         frozen = copy.deepcopy(self.policy)
 
         def values(seen: torch.Tensor) -> torch.Tensor:
@@ -234,7 +237,7 @@ class Agent:
         return values
 
     def actor(self) -> dict[str, torch.Tensor]:
-        """A copy of the policy's weights, without the value function's."""
+        """Returns a copy of the policy's weights, without the value function's."""
         state = self.policy.state_dict()
         return {name: state[name].detach().clone() for name in state if _is_actor(name)}
 
@@ -245,7 +248,7 @@ class Agent:
     def begin(self, model: str, agent: Mapping[str, Any]) -> None:
         """Takes the policy of a model, by name or folder.
 
-        Raises UsageError where it is another network.
+        Raises UsageError if it is another network.
         """
         begin_with(policy_layers(self.policy), model, agent, self.net.activation, self.net.output)
 
@@ -262,9 +265,10 @@ def _is_actor(name: str) -> bool:
 class Cooperation:
     """Agents that learn over the flows of `environments`, each from its own.
 
-    They share after every update. It goes in stretches. Each begins new episodes and draws from
-    streams of its own, (seed, stretch), so that one that is restored at a stretch's end goes on as
-    if nothing had happened, bit for bit.
+    They share after every update.
+
+    Training goes in stretches. Each begins new episodes and draws from streams of its own, (seed,
+    stretch). So training that is restored at a stretch's end continues bit for bit.
     """
 
     environments: HeadwayTeamVectorEnv
@@ -272,14 +276,14 @@ class Cooperation:
     terms: Terms
     sharing: Sharing
     agents: int
-    """As many as the environments' `Team` has."""
+    """The agents, as many as the environments' `Team` has."""
     seed: int
     check: Callable[[Array, dict[str, Array], Array, Array], Array] | None = None
-    """Which of a step's tuples [measurement, action, reward] may be learned from, `[places]`:
-    online learning's rules. It is given who is there, the measurements' columns, actions and
-    rewards."""
+    """Selects the step's tuples [measurement, action, reward] that may be learned from, `[places]`:
+    the rules of online learning. It takes which flows are present, the measurements' columns,
+    actions and rewards."""
     decisions: int = 0
-    """Of all flows that were there, so far."""
+    """Number of decisions of all present flows so far."""
     updates: int = 0
     stretches: int = 0
     learners: list[Agent] = field(default_factory=list)
@@ -302,7 +306,7 @@ class Cooperation:
                 other.take(self.learners[0].actor())
 
     def stretch(self, updates: int) -> None:
-        """This many updates, on new episodes."""
+        """Makes this many updates, on new episodes."""
         torch.manual_seed(_seed(self.seed, 2, self.stretches))
         for index, agent in enumerate(self.learners):
             agent.random = np.random.default_rng([self.seed, 3, self.stretches, index])
@@ -316,7 +320,10 @@ class Cooperation:
         self.stretches += 1
 
     def rollout(self, seen: Array) -> tuple[Trajectories, Array]:
-        """`terms.steps` intervals of all places from what is seen, and what is seen then."""
+        """Runs `terms.steps` intervals of all places.
+
+        Takes the observations before, and returns those after.
+        """
         rows: list[tuple[Array, ...]] = []
         for _ in range(self.terms.steps):
             there = seen.any(axis=1)
@@ -339,18 +346,18 @@ class Cooperation:
         return Trajectories(*columns), seen
 
     def update(self, whole: Trajectories) -> None:
-        """Every agent learns from its part of `whole`, and from what it is told.
+        """Updates every agent from its part of `whole`, and from what its neighbours tell it.
 
         Then policies are shared.
         """
         own = [_part(whole, places) for places in self.places]
-        # All learn from what was so before any did: agents act at once.
+        # All agents learn from the state before the update, because they act at once.
         estimates = [agent.estimator() for agent in self.learners] if self.sharing.value_difference else []
         others = [self.sharing.of(agent, self.agents) for agent in range(self.agents)]
         for index, agent in enumerate(self.learners):
-            told = [own[other] for other in others[index]] if self.sharing.episodes else []
+            shared = [own[other] for other in others[index]] if self.sharing.episodes else []
             near = [estimates[other] for other in others[index]] if estimates else []
-            agent.learn([own[index], *told], near, self.sharing.value_difference)
+            agent.learn([own[index], *shared], near, self.sharing.value_difference)
         self.updates += 1
         if self.sharing.policies_every and self.updates % self.sharing.policies_every == 0:
             actors = [agent.actor() for agent in self.learners]
@@ -359,7 +366,7 @@ class Cooperation:
                 agent.take({name: torch.stack([one[name] for one in group]).mean(0) for name in group[0]})
 
     def act(self, observations: Array) -> Array:
-        """What the agents answer without chance, each for its flows, to `[places, observation]`."""
+        """Returns the likeliest actions of each agent's flows for `[places, observation]`."""
         flows = len(self.environments.simulations[0].possible_agents)
         owners = np.arange(len(observations)) % flows % self.agents
         actions = np.zeros(len(observations), dtype=np.int64)
@@ -368,7 +375,7 @@ class Cooperation:
         return actions
 
     def state(self) -> dict[str, Any]:
-        """All that `restore` needs, for `checkpoint.save`."""
+        """Returns all that `restore` needs, for `checkpoint.save`."""
         learners = [
             {"weights": agent.policy.state_dict(), "optimiser": agent.policy.optimizer.state_dict()}
             for agent in self.learners
@@ -379,7 +386,7 @@ class Cooperation:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on where `state` was taken."""
+        """Continues from where `state` was taken."""
         for agent, saved in zip(self.learners, state["learners"], strict=True):
             agent.policy.load_state_dict(saved["weights"])
             agent.policy.optimizer.load_state_dict(saved["optimiser"])

@@ -38,8 +38,9 @@ TELL = 50
 class DqnLearner:
     """DQN (Mnih et al., 2015) as `[dqn]` has it; see `Learner`.
 
-    Headway's own, as Stable-Baselines3's explores with all simulations of a step or with none, and
-    has neither double Q-learning nor a memory that a checkpoint can hold (docs/decisions/0031).
+    It is Headway's own, because Stable-Baselines3's explores with all simulations of a step or with
+    none, and has neither double Q-learning nor a memory that a checkpoint can hold
+    (docs/decisions/0031).
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class DqnLearner:
         watch: Stopwatch,
         on_rollout: Callable[[int, float], None],
     ) -> None:
-        """Raises UsageError where actions are not one of several."""
+        """Prepares training. Raises UsageError unless an action is one of several."""
         assert isinstance(config.algorithm, Dqn)
         space = environments.action_space
         if not isinstance(space, Discrete):
@@ -76,25 +77,25 @@ class DqnLearner:
 
     @property
     def steps(self) -> int:
-        """Decisions so far."""
+        """Number of decisions so far."""
         return self._rounds * self._dqn.environments
 
     def log_to(self, folder: Path, after: int) -> None:
-        """TensorBoard's events go to `folder`.
+        """Sends TensorBoard's events to `folder`.
 
-        Those of steps above `after`, of a killed run, are void.
+        Those of steps above `after`, of a killed run, become void.
         """
         self._log = SummaryWriter(log_dir=str(folder), purge_step=after + 1)
 
     def log_scores(self, scores: Mapping[str, float], under: str) -> None:
-        """For TensorBoard."""
+        """Logs scores for TensorBoard."""
         if self._log:
             for name, value in scores.items():
                 self._log.add_scalar(f"{under}/{name}", value, self.steps)
             self._log.flush()
 
     def stretch(self) -> float:
-        """Trains until the next checkpoint; the mean reward of a decision meanwhile."""
+        """Trains until the next checkpoint. Returns the mean reward of a decision meanwhile."""
         self._environments.seed(int(np.random.SeedSequence([self.seed, self._stretches]).generate_state(1)[0]))
         seen = np.asarray(self._environments.reset())
         if self._guide:
@@ -117,7 +118,10 @@ class DqnLearner:
         return float(np.mean(rewards))
 
     def _round(self, seen: Array) -> tuple[Array, float]:
-        """One decision of every simulation: what they see next, and the mean reward."""
+        """Makes one decision of every simulation.
+
+        Returns the next observations, and the mean reward.
+        """
         with self._watch.of("forward"):
             advice = self._guide.advice() if self._guide else np.full(len(seen), NO_ADVICE)
             actions = self._explore(seen)
@@ -132,7 +136,7 @@ class DqnLearner:
         return np.asarray(after), float(np.mean(rewards))
 
     def _explore(self, seen: Array) -> Array:
-        """For each simulation: the network's best action, the guide's, or a random one."""
+        """Chooses for each simulation the network's best action, the guide's, or a random one."""
         count = len(seen)
         drawn = torch.randint(self._actions, (count,), generator=self._chance).numpy()
         by_chance = torch.rand(count, generator=self._chance).numpy() < self._epsilon()
@@ -143,7 +147,7 @@ class DqnLearner:
 
     @property
     def _done(self) -> float:
-        """Share of all decisions that are made."""
+        """Returns the share of all decisions that are made, 0 to 1."""
         return self.steps / self._dqn.total_steps
 
     def _epsilon(self) -> float:
@@ -152,7 +156,7 @@ class DqnLearner:
         return falling(self._dqn.epsilon, self._done, self._dqn.epsilon_share)
 
     def _learn(self) -> float:
-        """One gradient step; the loss."""
+        """Makes one gradient step. Returns the loss."""
         dqn = self._dqn
         left = 1.0 - self.steps / (self.config.stretches * self.config.stretch_steps)
         self._optimiser.param_groups[0]["lr"] = dqn.learning_rate * (left if dqn.anneal else 1.0)
@@ -181,13 +185,13 @@ class DqnLearner:
             self._target.load_state_dict(self._network.state_dict())
         if not torch.isfinite(loss):
             raise RunError(
-                f"after {self.steps} decisions: the loss is {loss.item()}, no number; lower learning_rate"
+                f"after {self.steps} decisions: the loss is {loss.item()}, not a finite number; lower learning_rate"
             )
         return float(loss.item())
 
     @property
     def _shipped(self) -> Network:
-        """The network that others see."""
+        """The network that is validated and shipped."""
         return self._target if self._dqn.averaging else self._network
 
     def _values(self, network: Network, observations: Array) -> Array:
@@ -195,19 +199,19 @@ class DqnLearner:
             return np.asarray(network(torch.as_tensor(observations, dtype=torch.float32)).numpy())
 
     def act(self, observations: Array) -> Array:
-        """The action of the largest Q-value."""
+        """Returns the action with the largest Q-value."""
         return np.asarray(self.outputs(observations).argmax(1))
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """A copy of the network's weights."""
+        """Returns a copy of the network's weights."""
         return {name: tensor.detach().clone() for name, tensor in self._shipped.state_dict().items()}
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        """Takes weights that `weights` gave."""
+        """Takes weights that `weights` returned."""
         self._shipped.load_state_dict(weights)
 
     def state(self) -> dict[str, Any]:
-        """All that `restore` needs.
+        """Returns all that `restore` needs.
 
         It is tensors, numbers and lists, none of which changes as training goes on.
         """
@@ -221,7 +225,7 @@ class DqnLearner:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on where `state` was taken."""
+        """Continues from where `state` was taken."""
         self._network.load_state_dict(state["weights"])
         self._target.load_state_dict(state["target"])
         self._optimiser.load_state_dict(state["optimiser"])
@@ -230,19 +234,19 @@ class DqnLearner:
         self._rounds, self._gradient_steps, self._stretches = state["counts"]
 
     def network(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """The Q-network as a card's `[net]`, and its tensors."""
+        """Returns the Q-network as a card's `[net]`, and its tensors."""
         return self._shipped.describe()
 
     def outputs(self, observations: Array) -> Array:
-        """The Q-values as PyTorch computes them: `[n, actions]`."""
+        """Returns the Q-values as PyTorch computes them: `[n, actions]`."""
         return self._values(self._shipped, observations)
 
 
 def imitation(values: torch.Tensor, advice: torch.Tensor, margin: float) -> torch.Tensor:
-    """By how much some other action is worth more than the advised one less `margin`, on average.
+    """Returns the mean of how much another action is worth more than the advised one.
 
-    Eq. 2 of Hester et al., 2018; `values` are `[n, actions]`, where `advice` is NO_ADVICE there was
-    none.
+    Eq. 2 of Hester et al., 2018, where `margin` is subtracted from the advised one. `values` are
+    `[n, actions]`; `advice` is NO_ADVICE if there is none.
     """
     is_advised = advice != NO_ADVICE
     advised = advice.clamp(min=0)[:, None]

@@ -1,8 +1,8 @@
-"""Time instead of decisions: what PPO needs where a policy chooses how long its intervals are.
+"""PPO in time instead of decisions, for a policy that chooses the length of its intervals.
 
-A decision process whose steps take different times is a semi-Markov one (Sutton, Precup and Singh,
-Artificial Intelligence 1999). If a step earned its reward once and was discounted once, whatever
-its length, short intervals would earn by their number, and long ones would see further.
+Such a process is a semi-Markov decision process (Sutton, Precup and Singh, Artificial Intelligence
+1999). If each step earned its reward once and was discounted once, whatever its length, short
+intervals would earn more because there are more of them, and long ones would see further.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ Array = np.ndarray[Any, Any]
 
 
 class Elapsed(VecEnvWrapper):
-    """Rewards for as long as they last.
+    """Scales rewards with the length of their steps.
 
     A step of e round trips earns (1 - gamma^e) / (1 - gamma) times its own. That is what e steps of
     one round trip each would have earned. Round trips are the path's without its queue.
     """
 
     def __init__(self, environments: VecEnv, gamma: float) -> None:
-        """Goes around environments that have `measured`, as `SB3VecEnv` does.
+        """Wraps environments that have `measured`, as `SB3VecEnv` does.
 
-        `gamma` is below 1, of a round trip.
+        `gamma`, below 1, is the discount of a round trip.
         """
         super().__init__(environments)
         self.gamma = gamma
         self.elapsed = np.zeros(environments.num_envs)
-        """How long the last step of each was, in round trips."""
+        """Length of the last step of each environment, in round trips."""
 
     def reset(self) -> VecEnvObs:
-        """As the environments do."""
+        """Resets as the environments do."""
         return self.venv.reset()
 
     def step_wait(self) -> VecEnvStepReturn:
-        """As the environments do, with other rewards."""
+        """Steps as the environments do, with other rewards."""
         observations, rewards, dones, infos = self.venv.step_wait()
         measured: Any = self.venv.measured
         self.elapsed = np.asarray(measured["dt_s"]) / np.maximum(np.asarray(measured["base_rtt_ms"]) * 1e-3, 1e-3)
@@ -54,13 +54,13 @@ class Elapsed(VecEnvWrapper):
 
 
 class ElapsedNormalize(VecNormalize):
-    """Scales rewards by the standard deviation of their discounted sums.
+    """Divides rewards by the standard deviation of their discounted sums.
 
     They are discounted by time, as the returns are.
     """
 
     def __init__(self, environments: VecEnv, clock: Elapsed, **keywords: Any) -> None:
-        """Around what `clock` is in, or `clock` itself; else as Stable-Baselines3's."""
+        """Wraps environments with `clock`, or `clock` itself; else as in Stable-Baselines3."""
         super().__init__(environments, gamma=clock.gamma, **keywords)
         self.clock = clock
 
@@ -70,24 +70,24 @@ class ElapsedNormalize(VecNormalize):
 
 
 class Bootstrapped(VecEnvWrapper):
-    """Adds what an episode's end was worth where it is cut off.
+    """Adds the value of the state in which an episode is cut off.
 
     Stable-Baselines3 discounts it for one step.
     """
 
     def __init__(self, environments: VecEnv, clock: Elapsed) -> None:
-        """Around what `clock` is in; `value` has to be set before the first step."""
+        """Wraps environments that contain `clock`; `value` has to be set before the first step."""
         super().__init__(environments)
         self.clock = clock
         self.value: Callable[[Array], Array] = lambda observations: np.zeros(len(observations))
-        """What observations [n, observation] are worth."""
+        """The function that estimates the value of observations [n, observation]."""
 
     def reset(self) -> VecEnvObs:
-        """As the environments do."""
+        """Resets as the environments do."""
         return self.venv.reset()
 
     def step_wait(self) -> VecEnvStepReturn:
-        """As the environments do, with other rewards, and no end that is only a cut."""
+        """Steps as the environments do, with other rewards, and without ends that are only cuts."""
         observations, rewards, dones, infos = self.venv.step_wait()
         cut = [index for index in np.flatnonzero(dones) if infos[index].get("TimeLimit.truncated")]
         if cut:
@@ -99,10 +99,10 @@ class Bootstrapped(VecEnvWrapper):
 
 
 class ElapsedBuffer(RolloutBuffer):
-    """Advantages with a discount, and a lambda, for as long as each step was."""
+    """Computes advantages with a discount, and a lambda, that depend on the length of each step."""
 
     def __init__(self, *arguments: Any, clock: Elapsed, **keywords: Any) -> None:
-        """As Stable-Baselines3's; `clock` knows how long each step was."""
+        """Takes the arguments of Stable-Baselines3's; `clock` has the length of each step."""
         self.clock = clock
         super().__init__(*arguments, **keywords)
 
@@ -112,12 +112,12 @@ class ElapsedBuffer(RolloutBuffer):
         super().reset()
 
     def add(self, *arguments: Any, **keywords: Any) -> None:
-        """Keeps a step, and how long it was."""
+        """Keeps a step, and its length."""
         self.elapsed[self.pos] = self.clock.elapsed
         super().add(*arguments, **keywords)
 
     def compute_returns_and_advantage(self, last_values: torch.Tensor, dones: Array) -> None:
-        """Generalised advantages (Schulman et al., 2016), each step with its own discount."""
+        """Computes generalised advantages (Schulman et al., 2016) with a discount for each step."""
         following = last_values.clone().cpu().numpy().flatten()
         goes_on = 1.0 - dones.astype(np.float32)
         advantage = np.zeros(self.n_envs, dtype=np.float32)

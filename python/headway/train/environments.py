@@ -1,4 +1,4 @@
-"""The environments of a training, as its configuration has them."""
+"""Makes the environments of a training, as its configuration has them."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Environments = HeadwayVectorEnv | HeadwayTeamVectorEnv
 
 
 def _vector(config: EnvConfig, count: int) -> Environments:
-    """Simulations with places for this many flows that learn."""
+    """Makes simulations with places for this many learning flows."""
     return (HeadwayTeamVectorEnv if config.team else HeadwayVectorEnv)(config, count)
 
 
 class Headway:
-    """Headway's own simulations."""
+    """Environments in Headway's own simulations."""
 
     def __init__(self) -> None:
         self._training: Environments | None = None
 
     def training(self, config: TrainConfig) -> VecEnv:
-        """`config.algorithm.environments` simulations to learn from."""
+        """Makes `config.algorithm.environments` simulations to learn from."""
         self._training = _vector(EnvConfig.of(config.environment), config.algorithm.environments)
         return SB3VecEnv(self._training)
 
     def validation(self, config: TrainConfig, scenario: str) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-        """`config.validation.runs` simulations of one scenario.
+        """Makes `config.validation.runs` simulations of one scenario.
 
         Each is `config.validation.seconds` long. They begin as the agent does when it is deployed;
-        answers take as long as in training.
+        actions take effect as late as in training.
         """
         trained = config.environment["env"]
         kept = {key: trained[key] for key in ("latency_ms", "patience_s", "team") if key in trained}
@@ -49,5 +49,5 @@ class Headway:
         return _vector(environment, config.validation.runs * flows)
 
     def simulated_s(self) -> float:
-        """Real time that those of `training` have spent in the simulator so far."""
+        """Real time in s that the simulations of `training` have spent in the simulator so far."""
         return self._training.core_s if self._training else 0.0

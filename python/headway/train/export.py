@@ -1,4 +1,4 @@
-"""From a trained policy to a model folder."""
+"""Writes a trained policy as a model folder."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 GOLDEN = 256
-"""Observations of which a model folder keeps the outputs, at most."""
+"""The most observations whose outputs a model folder keeps."""
 
 
 def golden(learner: Learner, seen: list[Array]) -> tuple[Array, Array]:
-    """Observations spread evenly over `seen`, and the outputs for them."""
+    """Returns observations spread evenly over `seen`, and the outputs for them."""
     all_seen = np.concatenate(seen)
     chosen = np.linspace(0, len(all_seen) - 1, min(GOLDEN, len(all_seen))).astype(int)
     observations = np.ascontiguousarray(all_seen[chosen], dtype=np.float32)
@@ -34,8 +34,8 @@ def write(
     Raises UsageError, RunError.
 
     Args:
-        folder: Where; nothing may be there.
-        learner: Whose policy, with the weights that are to be kept.
+        folder: The new folder; it must not exist.
+        learner: The learner whose policy is written, with the weights that are to be kept.
         training: The card's `[training]`.
         evaluation: The card's `[evaluation]`.
         seen: Observations of validation, each `[n, observation]`.

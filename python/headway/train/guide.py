@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 NO_ADVICE = -1
-"""In place of an action, where nothing is known yet."""
+"""Stands for an action if nothing is known yet."""
 
 
 @dataclass(frozen=True)
 class Moves:
-    """What actions make of a window, or of a rate.
-
-    Each multiplies it by a factor, and adds packets.
-    """
+    """The effect of actions on a window or a rate: a factor, and packets to add."""
 
     factors: Array
     packets: Array
     of_rate: bool = False
-    """Of the pacing rate, not of the window."""
+    """Whether they act on the pacing rate, not on the window."""
 
     @classmethod
     def of(cls, action: Mapping[str, Any]) -> Moves:
-        """Those of an `[agent.action]`. Raises UsageError for any that leads to no window."""
+        """Makes the moves of an `[agent.action]`.
+
+        Raises UsageError if it does not lead to a window.
+        """
         effect = action.get("effect", {})
         match action["kind"], effect.get("does"):
             case "steps", _:
@@ -61,20 +61,20 @@ class Moves:
 class GuideRule:
     """The rule of `[dqn.guide]` for many simulations at a time.
 
-    It makes a window from what the path carried recently. Chance alone never shows what a good
-    window is worth: seven actions drawn a few milliseconds apart walk around where they began. So
-    some simulations do what brings the window nearest to the rule's, each with packets of its own,
-    and every decision is kept with what the rule would have done (after Hester et al., Deep
+    It makes a window from what the path carried recently. Random actions alone never show what a
+    good window is worth: seven actions drawn a few milliseconds apart walk around where they began.
+    So some simulations do what brings the window nearest to the rule's, each with packets of its
+    own. Every decision is kept with what the rule would have done (after Hester et al., Deep
     Q-learning from Demonstrations, AAAI 2018).
     """
 
     def __init__(self, guide: Guide, moves: Moves, simulations: int, chance: torch.Generator) -> None:
-        """`moves` are what the actions do."""
+        """Takes `moves`, what the actions do."""
         self._guide, self._moves, self._count, self._chance = guide, moves, simulations, chance
         self.begin()
 
     def begin(self) -> None:
-        """New episodes begin, of which nothing has been measured."""
+        """Begins new episodes, without measurements."""
         self._rounds = 0
         self._window = np.zeros(self._count)
         self._current = np.zeros(self._count)
@@ -84,7 +84,7 @@ class GuideRule:
         self._most = np.full(self._count, np.inf)
 
     def measure(self, measured: Mapping[str, Array]) -> None:
-        """Takes what was measured of the last step."""
+        """Takes the measurements of the last step."""
         rate, guide = measured["peak_throughput_mbps"], self._guide
         queue = guide.queue * np.log(np.maximum(rate / guide.queue_from_mbps, 1))
         if guide.queue_below:
@@ -107,11 +107,11 @@ class GuideRule:
             self._most = np.where(is_careful, self._current + 1, np.inf)
 
     def advice(self) -> Array:
-        """What the rule that is imitated would do in each simulation, or NO_ADVICE."""
+        """Returns what the imitated rule would do in each simulation, or NO_ADVICE."""
         return np.where(self._window > 0, self._nearest(self._guide.packets), NO_ADVICE)
 
     def lead(self, actions: Array, done: float) -> Array:
-        """The actions, in some simulations replaced by the rule's.
+        """Returns the actions, in some simulations replaced by the rule's.
 
         The share that follows the rule depends on `done`, the share of the training that is over.
         """
@@ -130,5 +130,5 @@ class GuideRule:
 
 
 def packets(mbps: Array, measured: Mapping[str, Array], rtt: str = "min_rtt_10s_ms") -> Array:
-    """The packets that a rate carries in one minimum RTT, or in the RTT that is named."""
+    """Returns the packets that a rate carries in one minimum RTT, or in the RTT that is named."""
     return mbps * 1e6 / 8 * measured[rtt] * 1e-3 / np.maximum(measured["mss_bytes"], 1)

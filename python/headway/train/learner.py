@@ -1,4 +1,4 @@
-"""What every learner is to the loop that trains it, and which there are."""
+"""The interface of every learner for the loop that trains it, and the choice of one."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 
 class Learner(Protocol):
-    """An algorithm at work, with a state that can be saved and put back, bit for bit.
+    """A training algorithm whose state can be saved and restored, bit for bit.
 
-    It trains in stretches. Each begins new episodes under a seed of its own, so that a learner put
-    back at a stretch's end goes on as if nothing had happened.
+    It trains in stretches. Each begins new episodes under a seed of its own, so that a learner
+    restored at a stretch's end continues bit for bit.
     """
 
     config: TrainConfig
 
     @property
     def steps(self) -> int:
-        """Decisions so far."""
+        """Number of decisions so far."""
 
     def log_to(self, folder: Path, after: int) -> None:
-        """TensorBoard's events go to `folder`.
+        """Sends TensorBoard's events to `folder`.
 
-        Those of steps above `after`, of a killed run, are void.
+        Those of steps above `after`, of a killed run, become void.
         """
 
     def log_scores(self, scores: Mapping[str, float], under: str) -> None:
-        """For TensorBoard."""
+        """Logs scores for TensorBoard."""
 
     def stretch(self) -> float:
         """Trains until the next checkpoint.
@@ -52,25 +52,25 @@ class Learner(Protocol):
         """
 
     def act(self, observations: Array) -> Array:
-        """What is answered without chance to `[n, observation]`: one answer each."""
+        """Returns the action without randomness for `[n, observation]`: one each."""
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """A copy of all weights."""
+        """Returns a copy of all weights."""
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        """Takes weights that `weights` gave."""
+        """Takes weights that `weights` returned."""
 
     def state(self) -> dict[str, Any]:
-        """All that `restore` needs: tensors, numbers and lists."""
+        """Returns all that `restore` needs: tensors, numbers and lists."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on where `state` was taken."""
+        """Continues from where `state` was taken."""
 
     def network(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """What is deployed: the card's `[net]`, and the tensors it names."""
+        """Returns what is deployed: the card's `[net]`, and the tensors that it names."""
 
     def outputs(self, observations: Array) -> Array:
-        """What that network puts out, as PyTorch computes it: `[n, outputs]`."""
+        """Returns the outputs of that network, as PyTorch computes them: `[n, outputs]`."""
 
 
 def build(
@@ -80,14 +80,14 @@ def build(
     watch: Stopwatch,
     on_rollout: Callable[[int, float], None],
 ) -> Learner:
-    """The learner that the configuration asks for.
+    """Makes the learner that the configuration asks for.
 
     Args:
-        config: What is trained.
+        config: The system's configuration.
         environments: `config.algorithm.environments` simulations.
-        seed: Of first weights, actions and episodes.
-        watch: Where time is counted.
-        on_rollout: Is told decisions so far, and the mean reward of those since the last call.
+        seed: The seed of first weights, actions and episodes.
+        watch: Counts the time.
+        on_rollout: Takes the number of decisions so far, and the mean reward since the last call.
     """
     torch.set_num_threads(config.algorithm.threads)
     torch.use_deterministic_algorithms(True)

@@ -1,6 +1,6 @@
-"""Training from seed to model folder.
+"""Trains from a seed to a model folder.
 
-It has stretches, validation and checkpoints, and goes on after any of them.
+It has stretches, validation and checkpoints, and can continue after any of them.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ if TYPE_CHECKING:
 
 
 class EnvFactory(Protocol):
-    """Where environments come from; tests put their own here."""
+    """Makes environments; tests use their own."""
 
     def training(self, config: TrainConfig) -> VecEnv:
-        """`config.algorithm.environments` simulations to learn from."""
+        """Makes `config.algorithm.environments` simulations to learn from."""
 
     def validation(self, config: TrainConfig, scenario: str) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-        """`config.validation.runs` simulations of one scenario.
+        """Makes `config.validation.runs` simulations of one scenario.
 
         Each is `config.validation.seconds` long.
         """
 
     def simulated_s(self) -> float:
-        """Real time that those of `training` have spent in the simulator so far."""
+        """Real time in s that the simulations of `training` have spent in the simulator so far."""
 
 
 class Watcher(Protocol):
-    """Who looks on."""
+    """Observes a training."""
 
     def rollout(self, steps: int, reward: float) -> None:
-        """`steps` decisions were taken; `reward` is the mean of those since the last call."""
+        """Reports that `steps` decisions were taken; `reward` is the mean since the last call."""
 
     def validated(self, training: Training) -> None:
-        """A stretch has ended, with its scores in `training.history`."""
+        """Reports that a stretch has ended, with its scores in `training.history`."""
 
     def interrupted(self) -> bool:
-        """Is training to end after this stretch?"""
+        """Returns whether training should end after this stretch."""
 
 
 @dataclass
@@ -77,17 +77,17 @@ class Training:
 
     @property
     def stretch(self) -> int:
-        """How many stretches are done."""
+        """Number of finished stretches."""
         return len(self.history)
 
     @property
     def is_done(self) -> bool:
-        """Have all steps been taken, or has validation not become better for long?"""
+        """Whether all steps have been taken, or validation has not improved for long."""
         waited = self.stretch - self.best["stretch"] if self.best else 0
         return self.stretch >= self.config.stretches or waited >= self.config.early_stop.patience
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """Returns the state for a checkpoint."""
         return {
             "learner": self.learner.state(),
             "history": self.history,
@@ -98,14 +98,14 @@ class Training:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on where `state` was taken."""
+        """Continues from where `state` was taken."""
         self.learner.restore(state["learner"])
         self.history, self.best = state["history"], state["best"]
         self.watch.wall_s, self.watch.cpu_s, self.watch.parts = state["wall_s"], state["cpu_s"], state["parts"]
 
 
 def identity(config: TrainConfig, seed: int) -> dict[str, Any]:
-    """What decides the weights, to the bit. A checkpoint goes on only under the same."""
+    """Returns what decides the weights, to the bit. A checkpoint continues only under the same."""
     return {
         "config": config.hash,
         "seed": seed,
@@ -121,12 +121,12 @@ def train(config: TrainConfig, folder: Path, seed: int, makes: EnvFactory, watch
     """Trains until done or interrupted, from the last checkpoint in `folder` if it has one.
 
     Args:
-        config: What is trained.
-        folder: Of checkpoint and TensorBoard logs; the model folder goes there once training is
-            done.
-        seed: Of everything: first weights, actions, environments.
-        makes: Where environments come from.
-        watcher: Who looks on.
+        config: The system's configuration.
+        folder: The folder of checkpoint and TensorBoard logs; the model folder goes there once
+            training is done.
+        seed: The seed of first weights, actions and environments.
+        makes: Makes the environments.
+        watcher: Observes the training.
 
     Raises UsageError, RunError.
     """
@@ -162,7 +162,7 @@ def _stretch(learner: Learner) -> float:
     try:
         return learner.stretch()
     except ValueError as error:
-        # PyTorch's, of a distribution whose parameters are no numbers.
+        # PyTorch raises this for a distribution whose parameters are not finite.
         if all(bool(torch.isfinite(tensor).all()) for tensor in learner.weights().values()):
             raise
         raise RunError(
@@ -173,7 +173,7 @@ def _stretch(learner: Learner) -> float:
 def validate(
     training: Training, validations: list[tuple[str, gymnasium.vector.VectorEnv[Any, Any, Any]]]
 ) -> tuple[list[Score], list[np.ndarray[Any, Any]]]:
-    """The policy on each scenario, and what it observed."""
+    """Measures the policy on each scenario. Returns the scores, and what it observed."""
     seen: list[np.ndarray[Any, Any]] = []
     with training.watch.of("validation"):
         act, by_time = training.learner.act, training.config.algorithm.elapsed
@@ -184,7 +184,9 @@ def validate(
 def _note(training: Training, reward: float, scores: list[Score]) -> None:
     mean = sum(score.reward for score in scores) / len(scores)
     if not math.isfinite(mean):
-        raise RunError(f"validation after {training.learner.steps} decisions: the mean reward is {mean}, no number")
+        raise RunError(
+            f"validation after {training.learner.steps} decisions: the mean reward is {mean}, not a finite number"
+        )
     training.history.append(
         {
             "steps": training.learner.steps,
@@ -202,7 +204,7 @@ def _note(training: Training, reward: float, scores: list[Score]) -> None:
 
 
 def _about(training: Training) -> dict[str, Any]:
-    """The card's `[training]`."""
+    """Returns the card's `[training]`."""
     config, watch, best = training.config, training.watch, training.best
     assert best, "weights are kept from the first validation on"
     return {
@@ -228,7 +230,7 @@ def _about(training: Training) -> dict[str, Any]:
 
 
 def _evaluation(training: Training, scores: list[Score]) -> dict[str, Any]:
-    """The card's `[evaluation]`: the kept policy on the validation scenarios."""
+    """Returns the card's `[evaluation]`: the kept policy on the validation scenarios."""
     validation = training.config.validation
     rounded = {score.scenario: score.rounded() for score in scores}
     return {"runs": validation.runs, "seconds": validation.seconds, "seed": VALIDATION_SEED, "scenarios": rounded}

@@ -1,4 +1,4 @@
-"""What deep Q-learning remembers (experience replay)."""
+"""The memory of deep Q-learning (experience replay)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 GOES_ON, CUT, TERMINATED = 0, 1, 2
-"""What a decision was followed by. A cut is no end of what there was to gain: time was up."""
+"""What followed a decision. A cut ends an episode only because its time was up."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +25,20 @@ class Batch:
     returns: torch.Tensor
     """The discounted rewards of the decision and those that came after it."""
     later: torch.Tensor
-    """The observation after them."""
+    """The observation after these rewards."""
     discounts: torch.Tensor
-    """Of what `later` is worth: 0 where the episode was terminated."""
+    """Discounts of the value of `later`: 0 if the episode was terminated."""
     advice: torch.Tensor
-    """What the guide would have done; -1 for nothing."""
+    """What the guide would have done; -1 if it had no advice."""
     weights: torch.Tensor
-    """0 for those to leave out, as a cut came between: else 1."""
+    """0 for decisions to leave out, because a cut came between; else 1."""
 
 
 class Memory:
-    """A ring of rounds: what each simulation saw, did and gained, the oldest overwritten.
+    """A ring of rounds: what each simulation observed, did and gained.
 
-    An observation is kept once: the next round has the one that came after it.
+    The oldest round is overwritten. An observation is kept once: the next round has the one that
+    came after it.
     """
 
     def __init__(self, rounds: int, environments: int, observation: int) -> None:
@@ -53,13 +54,13 @@ class Memory:
         }
 
     def __len__(self) -> int:
-        """Rounds that are remembered."""
+        """Number of rounds that are remembered."""
         return min(self.count, self.rounds)
 
     def add(self, observations: Array, actions: Array, rewards: Array, ends: Array, advice: Array) -> None:
-        """A round, `[environments, ...]` each.
+        """Adds a round, `[environments, ...]` each.
 
-        `ends` are of GOES_ON, CUT, TERMINATED. Advice is -1 where there is none.
+        `ends` are GOES_ON, CUT or TERMINATED. Advice is -1 if there is none.
         """
         at = self.count % self.rounds
         for name, row in (
@@ -73,16 +74,16 @@ class Memory:
         self.count += 1
 
     def cut(self) -> None:
-        """Whatever comes next does not follow from the newest round: new episodes begin."""
+        """Notes that new episodes begin: the next round does not follow from the newest one."""
         if self.count:
             newest = self.kept["ends"][(self.count - 1) % self.rounds]
             newest[newest == GOES_ON] = CUT
 
     def sample(self, size: int, gamma: float, returns: int, chance: torch.Generator) -> Batch:
-        """`size` decisions drawn at random.
+        """Draws `size` decisions at random.
 
-        Each has the sum of `returns` rewards, fewer where its episode ended. There must be more
-        rounds than `returns`.
+        Each has the sum of `returns` rewards, fewer if its episode ended. There must be more rounds
+        than `returns`.
         """
         first = torch.randint(len(self) - returns, (size,), generator=chance)
         of = torch.randint(self.environments, (size,), generator=chance)
@@ -103,7 +104,7 @@ class Memory:
         )
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """Returns the state for a checkpoint."""
         return {"count": self.count, **{name: kept[: len(self)].clone() for name, kept in self.kept.items()}}
 
     def restore(self, state: dict[str, Any]) -> None:

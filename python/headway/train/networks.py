@@ -21,10 +21,7 @@ ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
 class StateMask(nn.Module):
-    """Owl's state masking, as `Mask` says it.
-
-    The weights begin at 0, so that each x counts half.
-    """
+    """Owl's state masking, as in `Mask`. The weights begin at 0, so each x counts half."""
 
     share: torch.Tensor
 
@@ -35,7 +32,7 @@ class StateMask(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(mask.masked)))
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        """`[n, history x features]`, weighed."""
+        """Returns `[n, history x features]`, weighed."""
         intervals = observations.view(len(observations), -1, self.features)
         known = intervals[:, :, self.known, None]
         share = torch.where(known > 0, torch.sigmoid(self.weight * known + self.bias), 0.0)
@@ -66,14 +63,14 @@ class Network(nn.Module):
         self.activation = ACTIVATIONS[net.activation]()
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        """`[n, outputs]` of observations `[n, inputs]`."""
+        """Returns `[n, outputs]` for observations `[n, inputs]`."""
         x = self.mask(observations) if self.mask else observations
         for layer in self.layers[:-1]:
             x = self.activation(layer(x))
         return self.layers[-1](x)
 
     def describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-        """The card's `[net]`, and the tensors it names."""
+        """Returns the card's `[net]`, and the tensors that it names."""
         spec, tensors = describe(list(self.layers), self.net.activation)
         if self.net.mask and self.mask:
             mask = self.net.mask
@@ -86,7 +83,7 @@ class Network(nn.Module):
 def describe(
     layers: Sequence[nn.Linear], activation: str, output: str = "identity"
 ) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """An MLP of these layers as a card's `[net]`, and its tensors.
+    """Returns an MLP of these layers as a card's `[net]`, and its tensors.
 
     `output` comes after the last.
     """
@@ -108,9 +105,9 @@ def begin_with(
 ) -> None:
     """Takes the weights of a model, by name or folder.
 
-    Outputs that it has not stay what their bias says: 0. Raises UsageError where it is no MLP with
-    hidden layers of these sizes and these activations, or where it sees something else than
-    `agent`, as a card has it, or its answers do something else.
+    Outputs that it does not have stay at their bias, 0. Raises UsageError if it is not an MLP with
+    hidden layers of these sizes and these activations, or if its observations or actions differ
+    from those of `agent`, as a card has it.
     """
     from headway.models import load
 
@@ -136,6 +133,6 @@ def begin_with(
 
 
 def policy_layers(policy: Any) -> list[nn.Linear]:
-    """The layers of the policy's network, of one of Stable-Baselines3's actor-critics."""
+    """Returns the layers of the policy's network of one of Stable-Baselines3's actor-critics."""
     modules = [*policy.mlp_extractor.policy_net, *policy.action_net.modules()]
     return [module for module in modules if isinstance(module, nn.Linear)]

@@ -1,6 +1,6 @@
-"""Learners: what flows of Rax learn on simulated links, one after another.
+"""Trains learners: what flows of Rax learn on simulated links, one after another.
 
-Others begin with it.
+Later flows begin with it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
 
 ALPHA = 4.0
 FLOW_S = 60.0
-"""Short, so that beginnings are learned as well as what follows.
-
-In 600 s on one link a flow may forget how to grow from a window of 1.
-"""
+"""Length of a training flow, s. It is short, so that the learner meets beginnings as well as what
+follows. In 600 s on one link a flow may forget how to grow from a window of 1."""
 LTE = tuple(f"lte-training:trace={name}-LTE-driving.down" for name in ("TMobile", "ATT"))
-"""Recorded links, and of them only the seconds for training (split.toml)."""
+"""Recorded links, with only their seconds for training (split.toml)."""
 VARIED = ("low-bdp", LTE[0], "rax-1", "pantheon-default", LTE[1], "rax-1-loss", "high-bdp", "rax-2")
 TRAINING_FLOWS = ("rax-1",) * 4 + VARIED * 6 + ("rax-1",)
-"""Every one goes on from what the one before has taught."""
+"""The training flows. Each continues from what the one before has learned."""
 CARD = {
     "name": "rax",
     "version": 3,
@@ -37,19 +35,20 @@ CARD = {
     "scheme": "rax",
 }
 SYSTEM = f"{CARD['name']}-v{CARD['version']}"
-"""As `headway train` calls it."""
+"""The system's name in `headway train`."""
 EVALUATED = 5
 """Runs of each link, with seeds that no training flow had."""
 
 
 def train(folder: Path, seed: int, say: Callable[[str], None]) -> str:
-    """Learns, and writes the learner's folder; returns its id. The same seed gives the same id.
+    """Learns, and writes the learner's folder; returns its id.
 
-    No training flow of one seed has the seed of another's, where seeds are below 2**32.
+    The same seed gives the same id. No training flow of one seed has the seed of another's, if
+    seeds are below 2**32.
 
     Raises:
-        UsageError: Something is there already, or a recorded trace is missing.
-        RunError: It cannot be written.
+        UsageError: The folder exists already, or a recorded trace is missing.
+        RunError: The folder cannot be written.
     """
     scenarios = {name: Scenario.load(name).hash for name in sorted(set(TRAINING_FLOWS))}
     first = (seed - 1) % 2**32 * len(TRAINING_FLOWS) + 1
@@ -79,7 +78,7 @@ def train(folder: Path, seed: int, say: Callable[[str], None]) -> str:
 
 
 def _evaluation(learned: str, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """Means by scenario of runs as long as a training flow, which begin with what was learned."""
+    """Returns means by scenario over runs of FLOW_S that begin with what was learned."""
     with TemporaryDirectory() as folder:
         here = Path(folder) / SYSTEM
         write_learner(here, CARD, learned)

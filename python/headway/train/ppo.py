@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class PpoLearner:
-    """PPO or A2C, with a state that can be saved and put back, bit for bit.
+    """PPO or A2C, whose state can be saved and restored, bit for bit.
 
-    Trains in stretches. Each begins new episodes under a seed of its own, so that a learner put
-    back at a stretch's end goes on as if nothing had happened.
+    It trains in stretches. Each begins new episodes under a seed of its own, so that a learner
+    restored at a stretch's end continues bit for bit.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class PpoLearner:
         total = self.config.stretches * self.config.stretch_steps
 
         def learning_rate(_: float) -> float:
-            # Stable-Baselines3 knows the stretch's end, not the training's.
+            # Stable-Baselines3 knows the stretch's end, but not the training's.
             return ppo.learning_rate * ((1.0 - model.num_timesteps / total) if ppo.anneal else 1.0)
 
         algorithm: type[PPO] | type[A2C] = A2C
@@ -111,26 +111,26 @@ class PpoLearner:
         if isinstance(self._environments, Bootstrapped):
             self._environments.value = lambda seen: _values(policy, seen)
         model.lr_schedule = learning_rate
-        # Forward passes of rollouts only: a learning step's are counted with it, as it calls
-        # another method.
+        # Counts only the forward passes of rollouts. Those of a learning step are counted with it,
+        # because it calls another method.
         _time_calls(model.policy, watch, "forward")
         return model
 
     @property
     def steps(self) -> int:
-        """Decisions so far."""
+        """Number of decisions so far."""
         return int(self.ppo.num_timesteps)
 
     def log_to(self, folder: Path, after: int) -> None:
-        """TensorBoard's events go to `folder`.
+        """Sends TensorBoard's events to `folder`.
 
-        Those of steps above `after`, of a killed run, are void.
+        Those of steps above `after`, of a killed run, become void.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self.ppo.set_logger(Logger(str(folder), [_TensorBoard(folder, after)]))
 
     def log_scores(self, scores: Mapping[str, float], under: str) -> None:
-        """For TensorBoard."""
+        """Logs scores for TensorBoard."""
         for name, value in scores.items():
             self.ppo.logger.record(f"{under}/{name}", value)
         self.ppo.logger.dump(self.steps)
@@ -148,22 +148,22 @@ class PpoLearner:
         return self._rollout.earned / self._rollout.weight
 
     def act(self, observations: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """What the policy answers without randomness.
+        """Returns the policy's action without randomness.
 
-        It is the Gaussian's mean within its limits, or the likeliest.
+        It is the Gaussian's mean within its limits, or the likeliest action.
         """
         return np.asarray(self.ppo.policy.predict(observations, deterministic=True)[0])
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """A copy of the policy's weights, of the value function's too."""
+        """Returns a copy of the policy's weights, with the value function's."""
         return {name: tensor.detach().clone() for name, tensor in self.ppo.policy.state_dict().items()}
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        """Takes weights that `weights` gave."""
+        """Takes weights that `weights` returned."""
         self.ppo.policy.load_state_dict(weights)
 
     def network(self) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-        """The policy's network as a card's `[net]`, and its tensors.
+        """Returns the policy's network as a card's `[net]`, and its tensors.
 
         The value function is not deployed.
         """
@@ -171,9 +171,9 @@ class PpoLearner:
         return describe(policy_layers(self.ppo.policy), net.activation, net.output)
 
     def outputs(self, observations: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """What that network puts out, as PyTorch computes it.
+        """Returns the outputs of that network, as PyTorch computes them.
 
-        It is `[n, outputs]`, a mean before any clipping.
+        They are `[n, outputs]`, a mean before any clipping.
         """
         policy = self.ppo.policy
         with torch.no_grad():
@@ -181,7 +181,7 @@ class PpoLearner:
             return np.asarray(policy.action_net(policy.mlp_extractor.forward_actor(features)).numpy())
 
     def state(self) -> dict[str, Any]:
-        """All that `restore` needs: tensors, numbers and lists."""
+        """Returns all that `restore` needs: tensors, numbers and lists."""
         # Stable-Baselines3 shuffles with NumPy's global generator.
         random = np.random.get_state(legacy=False)  # noqa: NPY002
         normaliser = self._normaliser.ret_rms if self._normaliser else None
@@ -200,7 +200,7 @@ class PpoLearner:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Goes on where `state` was taken."""
+        """Continues from where `state` was taken."""
         self.ppo.policy.load_state_dict(state["weights"])
         self.ppo.policy.optimizer.load_state_dict(state["optimiser"])
         torch.set_rng_state(state["torch_random"])
@@ -236,13 +236,13 @@ class _Counted(VecEnvWrapper):
 
 
 class _Rollout(BaseCallback):
-    """Tells after each rollout how far training is."""
+    """Reports after each rollout how far training is."""
 
     def __init__(self, environments: _Counted, tell: Callable[[int, float], None]) -> None:
         super().__init__()
         self._of, self._tell = environments, tell
         self.earned = self.weight = 0.0
-        """Of the stretch so far."""
+        """Sums of the current stretch."""
 
     def _on_step(self) -> bool:
         return True
@@ -258,7 +258,7 @@ class _Rollout(BaseCallback):
 class _TensorBoard(TensorBoardOutputFormat):
     """A callback as Stable-Baselines3's, which also makes old events void.
 
-    These are of a run that was killed after its last checkpoint.
+    These come from a run that was killed after its last checkpoint.
     """
 
     def __init__(self, folder: Path, after: int) -> None:
@@ -267,7 +267,7 @@ class _TensorBoard(TensorBoardOutputFormat):
 
 
 def _values(policy: Any, observations: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What the value function makes of observations `[n, observation]`."""
+    """Returns the value function's estimates for observations `[n, observation]`."""
     with torch.no_grad():
         return np.asarray(policy.predict_values(policy.obs_to_tensor(observations)[0]).numpy()[:, 0])
 

@@ -1,6 +1,6 @@
-"""How the programs of this package end.
+"""Ends the programs of this package as the commands of `headway` end.
 
-They end as the commands of `headway` do, in one line and with their exit codes.
+They end with one line and with the commands' exit codes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(name: str, body: Callable[[], None], kept: str) -> int:
-    """Runs `body`; the exit code. After a signal it says what is `kept`."""
+    """Runs `body` and returns the exit code. After a signal it says what is `kept`."""
     streams.prepare()
     ending.prepare()
     try:

@@ -21,7 +21,7 @@ class ScoreRow(TypedDict):
     reward: float
     throughput_mbps: float
     utilisation: float
-    """A share from 0 to 1, as `loss`."""
+    """A share from 0 to 1, as `loss` is."""
     rtt_ms: float
     loss: float
 
@@ -30,13 +30,13 @@ class StretchRow(TypedDict):
     """A stretch: the updates between two validations."""
 
     steps: int
-    """Decisions until its end."""
+    """Number of decisions until its end."""
     reward: float
     """Mean reward of a decision in training."""
     validation: float
     """Mean reward on the validation scenarios."""
     scores: list[ScoreRow]
-    """One for each validation scenario."""
+    """One score for each validation scenario."""
 
 
 class Best(TypedDict):
@@ -46,11 +46,11 @@ class Best(TypedDict):
     stretch: int
     """The number of its stretch, from 1 on."""
     weights: Any
-    """What `Learner.weights` gave."""
+    """The weights as `Learner.weights` returned them."""
 
 
 class Kept(TypedDict):
-    """The kept weights on the validation scenarios."""
+    """The scores of the kept weights on the validation scenarios."""
 
     reward: float
     """Mean reward of a decision."""
@@ -58,25 +58,25 @@ class Kept(TypedDict):
 
 
 class TrainedRow(TypedDict):
-    """A training that is done, as `headway train --json` prints it."""
+    """A finished training, as `headway train --json` prints it."""
 
     model: str
     """The model's folder."""
     system: str
     seed: int
     steps: int
-    """Decisions that were taken."""
+    """Number of decisions that were taken."""
     best_step: int
-    """After this many of them the kept weights were there."""
+    """Number of decisions after which the kept weights were saved."""
     validation: Kept
     wall_s: float
     cpu_s: float
     time_shares: dict[str, float]
-    """Which share of the real time each part took, from 0 to 1."""
+    """The share of the real time that each part took, from 0 to 1."""
     new_scenario: str
-    """A scenario that is neither of the training nor of the validation."""
+    """A scenario that is used neither for training nor for validation."""
 
 
 def mean_of(scores: Sequence[ScoreRow], measure: Measure) -> float:
-    """A measure's mean over the validation scenarios."""
+    """Returns a measure's mean over the validation scenarios."""
     return fmean(score[measure] for score in scores)

@@ -1,4 +1,4 @@
-"""Trainings from beginning to end: what is asked for, each with its seed, and what came of it."""
+"""Carries out trainings from beginning to end: the request, each with its seed, and the results."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     """Who looks on while one is trained."""
 
 FOLDER = Path("out") / "train"
-"""Where trainings are kept unless told otherwise."""
+"""The default folder of trainings."""
 ALL = "all"
-"""As an ablation: every one that the system has."""
+"""In place of an ablation's name: all that the system has."""
 MOST_SEEDS = 100
 LARGEST_SEED = 2**31 - 1
 NEEDED = {
@@ -43,16 +43,17 @@ NEEDS = (
     "--extra-index-url https://download.pytorch.org/whl/cpu (PyTorch's small build, for CPUs)"
 )
 TRY = ("pantheon-default", "high-bdp", "low-bdp", "rax-1", "rax-1-loss", "cellular-taxi")
-"""What to try a model on: the first that neither trained it nor chose its weights."""
+"""Scenarios to try a model on. The first one that neither trained it nor chose its weights is
+used."""
 
 
 class Stopped(KeyboardInterrupt):
-    """A training ends before it is done, because it was asked to. Its text says what is kept."""
+    """A training ended early because of a signal. Its text says what is kept."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A training that is done."""
+    """A finished training."""
 
     model: Path
     """The model's folder."""
@@ -60,24 +61,24 @@ class Trained:
     """The model's name: NAME-vVERSION."""
     seed: int
     steps: int
-    """Decisions that were taken."""
+    """Number of decisions that were taken."""
     best_step: int
-    """After this many of them the kept weights were there."""
+    """Number of decisions after which the kept weights were saved."""
     reward: float
     """Mean reward of the kept weights on the validation scenarios."""
     scores: list[ScoreRow]
-    """Of the kept weights, on each validation scenario."""
+    """Scores of the kept weights, on each validation scenario."""
     history: list[StretchRow]
-    """Of each validation."""
+    """The validations, in order."""
     wall_s: float
     cpu_s: float
     time_shares: dict[str, float]
-    """Which share of the real time each part took, from 0 to 1."""
+    """The share of the real time that each part took, from 0 to 1."""
     new_scenario: str
-    """A scenario that is neither of the training nor of the validation."""
+    """A scenario that is used neither for training nor for validation."""
 
     def json(self) -> TrainedRow:
-        """As `headway train --json` prints it."""
+        """Returns the training as `headway train --json` prints it."""
         return {
             "model": str(self.model),
             "system": self.system,
@@ -101,14 +102,14 @@ class Failed:
 
 
 def is_learner(system: str, config: Path | None, ablation: str | None) -> bool:
-    """Is an online learner asked for, which needs no PyTorch and has no configuration?"""
+    """Is it an online learner, which needs no PyTorch and has no configuration?"""
     from headway.train import online
 
     return system == online.SYSTEM and config is None and ablation is None
 
 
 def systems() -> dict[str, str]:
-    """What can be trained: the name of each system, and what it trains."""
+    """Returns what can be trained: the name of each system, and what it trains."""
     from headway.systems import systems as configured
     from headway.train import online
     from headway.train.config import find
@@ -118,7 +119,7 @@ def systems() -> dict[str, str]:
 
 
 def ask(system: str, config: Path | None = None, ablation: str | None = None) -> list[TrainConfig]:
-    """The configurations that are asked for: one, or each ablation of the system for ALL.
+    """Returns the requested configurations: one, or each ablation of the system for ALL.
 
     Raises:
         UsageError: There is no such system, or a configuration is wrong.
@@ -139,7 +140,7 @@ def ask(system: str, config: Path | None = None, ablation: str | None = None) ->
 
 
 def find(system: str, config: Path | None, ablation: str | None) -> TrainConfig:
-    """The configuration that is asked for. Raises UsageError."""
+    """Returns the requested configuration. Raises UsageError."""
     if ablation is None:
         from headway.train import config as configs
 
@@ -152,24 +153,25 @@ def find(system: str, config: Path | None, ablation: str | None) -> TrainConfig:
 
 
 def need_pytorch() -> None:
-    """Raises RunError where a package is missing, with how to get it."""
+    """Raises RunError if a package is missing, with how to get it."""
     for module, name in NEEDED.items():
         if find_spec(module) is None:
             raise RunError(NEEDS.format(missing=name))
 
 
 def doubts(chosen: Iterable[TrainConfig]) -> list[str]:
-    """A line about each doubtful trace of the trainings. Raises UsageError."""
+    """Returns a line about each doubtful trace of the trainings. Raises UsageError."""
     from headway.train import scenarios
 
     return list(dict.fromkeys(doubt for one in chosen for doubt in scenarios.doubts(one)))
 
 
 def checked_seeds(seeds: Sequence[Any], given: str) -> list[int]:
-    """The seeds as Python's own numbers: 1 to MOST_SEEDS of them, each once, 0 to LARGEST_SEED.
+    """Returns the seeds as Python's own numbers: 1 to MOST_SEEDS different ones.
 
     Raises:
-        UsageError: They are others. `given` begins the text: the option and what it was given.
+        UsageError: A seed is not from 0 to LARGEST_SEED, or comes twice. `given` begins the text:
+            the option and its value.
     """
     for seed in seeds:
         is_whole = isinstance(seed, Integral) and not isinstance(seed, bool)
@@ -181,36 +183,36 @@ def checked_seeds(seeds: Sequence[Any], given: str) -> list[int]:
 
 
 def check_learner(system: str, ray: str | None) -> None:
-    """Raises UsageError where an online learner is asked for on a cluster."""
+    """Raises UsageError if an online learner is to be trained on a cluster."""
     if ray is not None:
         raise UsageError(f"--ray: {system} is trained on this machine; leave it out")
 
 
 def check_alone(ray: str | None) -> None:
-    """Raises UsageError where a single training is asked for on a cluster."""
+    """Raises UsageError if a single training is to run on a cluster."""
     if ray is not None:
         cure = "give several, with --seeds or --ablation all"
         raise UsageError(f"--ray: each training runs on one machine; {cure}")
 
 
 def folder_of(model: str, seed: int, base: Path = FOLDER) -> Path:
-    """Where a training is kept."""
+    """Returns the folder of a training."""
     return base / f"{model}-seed-{seed}"
 
 
 def train_one(config: TrainConfig, folder: Path, seed: int, watching: Watching) -> Trained:
-    """One training, or what is left of it.
+    """Carries out a training, or the rest of one.
 
     Args:
-        config: What is trained.
-        folder: Of checkpoint, logs and model.
-        seed: Of everything, 0 to LARGEST_SEED.
-        watching: Is entered while it is trained.
+        config: The system's configuration.
+        folder: The folder of checkpoint, logs and model.
+        seed: The seed of everything, 0 to LARGEST_SEED.
+        watching: Is entered during the training.
 
     Raises:
         UsageError: The folder is in use, or has another training.
-        RunError: It diverged, or cannot be written.
-        Stopped: It was interrupted. The same training goes on from its last checkpoint.
+        RunError: The training diverged, or cannot be written.
+        Stopped: The training was interrupted. The same training continues from its last checkpoint.
     """
     from headway.train.environments import Headway
     from headway.train.loop import train
@@ -228,7 +230,7 @@ def train_one(config: TrainConfig, folder: Path, seed: int, watching: Watching) 
 
 
 def attempt(config: TrainConfig, folder: Path, seed: int, watching: Watching) -> Trained | Failed:
-    """As `train_one`, as one of several: an error, whatever it is, does not end the others."""
+    """Trains as `train_one` does, as one of several: no error ends the others."""
     try:
         return train_one(config, folder, seed, watching)
     except Exception as error:
@@ -238,12 +240,12 @@ def attempt(config: TrainConfig, folder: Path, seed: int, watching: Watching) ->
 
 
 def name_of(config: TrainConfig, seed: int) -> str:
-    """A training in words."""
+    """Returns a training's name in words."""
     return f"{config.model}, seed {seed}"
 
 
 def kept(folder: Path, where: str) -> str:
-    """What is left of a training that was interrupted."""
+    """Says what is kept of a training that was interrupted."""
     from headway.train.checkpoint import FILE
 
     if (folder / FILE).exists():
@@ -252,7 +254,7 @@ def kept(folder: Path, where: str) -> str:
 
 
 def trained_of(training: Training, folder: Path) -> Trained:
-    """What became of a training that is done."""
+    """Returns the results of a finished training."""
     from headway.train.scenarios import trained_on
 
     config, watch, best = training.config, training.watch, training.best
@@ -276,7 +278,7 @@ def trained_of(training: Training, folder: Path) -> Trained:
 
 
 def schemes_of(found: Sequence[Trained]) -> dict[str, str]:
-    """Of each system the scheme that has all its models."""
+    """Returns for each system the scheme that has all its models."""
     schemes: dict[str, str] = {}
     for one in found:
         before = schemes.get(one.system, "learned")
@@ -285,21 +287,18 @@ def schemes_of(found: Sequence[Trained]) -> dict[str, str]:
 
 
 def scheme_of_learners(folders: Sequence[Path]) -> str:
-    """The scheme whose flows begin with one of these learners."""
+    """Returns the scheme whose flows begin with one of these learners."""
     return "".join(["rax-pretrained", *(f":model={folder}" for folder in folders)])
 
 
 def failures(failed: Sequence[Failed], count: int, found: Sequence[Trained], folder: Path) -> str:
-    """That some of `count` trainings failed, and where the others are, in one line."""
+    """Says that some of `count` trainings failed, and where the others are, in one line."""
     what = f"{len(failed)} of {count} trainings failed: {'; '.join(one.name for one in failed)}"
     return f"{what}; the models of the others are in {folder}" if found else what
 
 
 def learn_each(base: Path, seeds: Sequence[int], say: Callable[[str], None]) -> list[tuple[Path, str]]:
-    """`learn` with each seed, each in a folder of its own in `base`.
-
-    One that is there already is kept.
-    """
+    """Calls `learn` with each seed, in a folder of its own in `base`. It keeps finished ones."""
     from headway.models.learner import load_learner
     from headway.train import online
 
@@ -316,17 +315,17 @@ def learn_each(base: Path, seeds: Sequence[int], say: Callable[[str], None]) -> 
 
 
 def learn(folder: Path, seed: int, say: Callable[[str], None]) -> tuple[Path, str]:
-    """Trains the online learner; the learner's folder, and its id.
+    """Trains the online learner. Returns the learner's folder, and its id.
 
     Args:
-        folder: In which the learner's folder is made.
-        seed: Of the first flow; the same seed gives the same id.
-        say: Is given a line about each step.
+        folder: The folder in which the learner's folder is made.
+        seed: The seed of the first flow; the same seed gives the same id.
+        say: Takes a line about each step.
 
     Raises:
         UsageError: The folder is in use, or has a learner already.
-        RunError: It cannot be written.
-        Stopped: It was interrupted.
+        RunError: The folder cannot be written.
+        Stopped: The training was interrupted.
     """
     from headway.train import online
 
@@ -337,5 +336,5 @@ def learn(folder: Path, seed: int, say: Callable[[str], None]) -> tuple[Path, st
     except KeyboardInterrupt:
         if where.exists():
             raise Stopped(f"the learner is {where}") from None
-        why = "no learner is written, as it takes all training flows"
+        why = "no learner is written, because it needs all training flows"
         raise Stopped(f"{why}; the same command begins again") from None

@@ -1,4 +1,4 @@
-"""The scenarios of a training: what they are, and that validation has none of them."""
+"""The scenarios of a training, and a check that validation uses none of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def trained_on(config: TrainConfig) -> list[str]:
-    """The scenarios that training draws from, as the configuration names them."""
+    """Returns the scenarios that training draws from, as the configuration names them."""
     return [name for name, _ in EnvConfig.of(config.environment).scenarios]
 
 
 def scenario_hashes(given: Iterable[str]) -> dict[str, str]:
-    """The canonical hash of each scenario, members of families by their own names.
+    """Returns the canonical hash of each scenario, members of families by their own names.
 
     Raises UsageError.
     """
@@ -28,9 +28,9 @@ def scenario_hashes(given: Iterable[str]) -> dict[str, str]:
 
 
 def doubts(config: TrainConfig) -> list[str]:
-    """A line about each doubtful trace of training or validation.
+    """Returns a line about each doubtful trace of training or validation.
 
-    It is surely a mistake, or not the only one of its name. Raises UsageError.
+    It is probably a mistake, or not the only one of its name. Raises UsageError.
     """
     given = [*trained_on(config), *config.validation.scenarios]
     loaded = [one for name in given for one in Scenario.load_all(name)]
@@ -39,7 +39,7 @@ def doubts(config: TrainConfig) -> list[str]:
 
 
 def check(config: TrainConfig) -> None:
-    """That every scenario is there, and that none is both trained and validated on.
+    """Checks that every scenario exists, and that none is both trained and validated on.
 
     Raises UsageError.
     """

@@ -1,4 +1,4 @@
-"""The sections of a system's file that say how it learns, each a dataclass that checks itself."""
+"""The sections of a system's file about learning, each a dataclass that checks itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headway.text import nearest
 Section = TypeVar("Section")
 
 MOST_ENVIRONMENTS = 2**16
-"""Simulations at a time: some 3 GB of memory."""
+"""The most simulations at a time: some 3 GB of memory."""
 
 
 def _at_least(section: object, name: str, low: int) -> None:
@@ -42,9 +42,9 @@ def _share(section: object, name: str) -> None:
 
 
 def falling(pair: tuple[float, ...], done: float, until: float) -> float:
-    """From the first of two values to the second in a line.
+    """Returns a value on the line between two values.
 
-    It gets there as the `done` share of all steps nears `until`.
+    It is the first value if `done`, the share of all steps, is 0, and the second from `until` on.
     """
     first, last = pair
     return first + (last - first) * min(done / max(until, 1e-9), 1.0)
@@ -54,17 +54,17 @@ def falling(pair: tuple[float, ...], done: float, until: float) -> float:
 class Mask:
     """`[net.mask]`: Owl's state masking, a learned layer in front of the network.
 
-    Each masked number x of an interval becomes m x sigmoid(w known + b): m is 1 if that interval's
-    known share is above 0, else 0; each masked feature has one w and one b for all intervals. After
-    section IV-A of Owl's paper, which says that the layer weighs what is known, and not how.
+    Each masked number x of an interval becomes m x sigmoid(w known + b). m is 1 if that interval's
+    known share is above 0, else 0. Each masked feature has one w and one b for all intervals.
+    Section IV-A of Owl's paper says that the layer weighs what is known, but not how.
     """
 
     features: int
-    """Numbers of one interval; the observation is history x features."""
+    """Number of features of one interval; the observation is history x features."""
     known: int
     """Index, within an interval, of the known share: zero marks the masked ones as padding."""
     masked: tuple[int, ...]
-    """Indices that are weighed."""
+    """Indices of the features that are weighed."""
 
     def check(self) -> None:
         """Raises ValueError."""
@@ -87,18 +87,19 @@ class Net:
     hidden: tuple[int, ...]
     """Units of each hidden layer, 1 to 4096, at most 8 layers."""
     activation: str = "tanh"
-    """After each hidden layer: tanh or relu."""
+    """Activation after each hidden layer: tanh or relu."""
     output: str = "identity"
-    """After the last layer: identity or tanh; PPO's policy only, not its value function."""
+    """Activation after the last layer: identity or tanh; PPO's policy only, not its value
+    function."""
     begin: str = ""
     """A model by name or folder whose policy it begins with, PPO only; {seed} in it is the
-    training's own seed. Outputs that the other has not begin at 0, all but their bias. The value
-    function begins at random."""
+    training's own seed. Outputs that the model does not have begin at 0, except their bias. The
+    value function begins at random."""
     mask: Mask | None = None
-    """In front of the network; DQN only."""
+    """The mask in front of the network; DQN only."""
 
     def begin_of(self, seed: int) -> str:
-        """The model that the training with this seed begins with; nothing if there is none."""
+        """Returns the model that the training with this seed begins with, or an empty text."""
         return self.begin.replace("{seed}", str(seed))
 
     def check(self) -> None:
@@ -131,15 +132,15 @@ class Ppo:
     """How often an update goes over its decisions."""
     learning_rate: float = 1e-3
     anneal: bool = True
-    """Does the learning rate fall to zero, linearly?"""
+    """Whether the learning rate falls to zero, linearly."""
     gamma: float = 0.99
-    """Discount of a decision later; with `elapsed`, of a round trip later."""
+    """Discount for a decision later; with `elapsed`, for a round trip later."""
     gae_lambda: float = 0.95
-    """The generalised advantage's; with `elapsed`, of a round trip too."""
+    """Lambda of the generalised advantage; with `elapsed`, for a round trip too."""
     elapsed: bool = False
-    """Does time count instead of decisions? A step then earns its reward times its length, and what
-    comes after is discounted for that long, in round trips without a queue: for intervals that a
-    policy chooses."""
+    """Whether time counts instead of decisions, for intervals that a policy chooses. A step then
+    earns its reward times its length, and what comes after is discounted for that long, in round
+    trips without a queue."""
     clip: float = 0.2
     """How far an update may change a decision's probability."""
     entropy: float = 0.01
@@ -149,11 +150,11 @@ class Ppo:
     gradient_norm: float = 1e9
     """Gradients are scaled down to this norm."""
     initial_std: float = 1.0
-    """Of the Gaussian that actions are drawn from, at the start."""
+    """Initial standard deviation of the Gaussian that actions are drawn from."""
     normalise_rewards: bool = True
-    """Are rewards divided by the running standard deviation of their discounted sum?"""
+    """Whether rewards are divided by the running standard deviation of their discounted sum."""
     threads: int = 1
-    """Of PyTorch. Part of what decides the weights, to the bit."""
+    """Threads of PyTorch. They affect the weights' last bits."""
 
     def check(self) -> None:
         """Raises ValueError."""
@@ -191,11 +192,11 @@ class A2c:
     """Decisions of each simulation between two updates."""
     learning_rate: float = 7e-4
     anneal: bool = True
-    """Does the learning rate fall to zero, linearly?"""
+    """Whether the learning rate falls to zero, linearly."""
     gamma: float = 0.99
-    """Discount of a decision later."""
+    """Discount for a decision later."""
     gae_lambda: float = 1.0
-    """The generalised advantage's; at 1 it is the n-step advantage."""
+    """Lambda of the generalised advantage; at 1 it is the n-step advantage."""
     entropy: float = 0.0
     """Weight of the entropy bonus."""
     value: float = 0.5
@@ -203,11 +204,11 @@ class A2c:
     gradient_norm: float = 0.5
     """Gradients are scaled down to this norm."""
     initial_std: float = 1.0
-    """Of the Gaussian that continuous actions are drawn from, at the start."""
+    """Initial standard deviation of the Gaussian that continuous actions are drawn from."""
     normalise_rewards: bool = False
-    """Are rewards divided by the running standard deviation of their discounted sum?"""
+    """Whether rewards are divided by the running standard deviation of their discounted sum."""
     threads: int = 1
-    """Of PyTorch. Part of what decides the weights, to the bit."""
+    """Threads of PyTorch. They affect the weights' last bits."""
 
     def check(self) -> None:
         """Raises ValueError."""
@@ -226,55 +227,56 @@ class A2c:
 
     @property
     def elapsed(self) -> bool:
-        """As `[ppo]` has it: here decisions count, however long they were."""
+        """Whether time counts, as in `[ppo]`. Here decisions count, however long they were."""
         return False
 
 
 @dataclass(frozen=True)
 class Guide:
-    """`[dqn.guide]`: a rule that some simulations follow, for the learner to see what it is worth.
+    """`[dqn.guide]`: a rule that some simulations follow, to show the learner its value.
 
     The rule is cwnd = rate x min_rtt_10s x (1 + queue x ln(rate / queue_from_mbps)) + some packets.
-    The rate is peak_throughput_mbps, the logarithm at least 0: what the path carried, and a queue
-    that is the longer the more its rate counts in Eq. 7, where the RTT counts by its logarithm.
+    The rate is peak_throughput_mbps, which the path has carried, and the logarithm is at least 0.
+    So the queue is longer the more its rate counts in Eq. 7, where the RTT counts by its logarithm.
     `queue_below`, `drain_after_s`, `careful_above` and `fair` change it where they apply.
     """
 
     share: tuple[float, ...]
-    """Of the simulations that follow it, at the start and from `until` on; between, it falls
+    """Share of the simulations that follow it, at the start and from `until` on; between, it falls
     linearly."""
     until: float
-    """Share of all steps."""
+    """Share of all steps after which the second values hold."""
     range: tuple[float, ...]
-    """Packets: each simulation draws its own between the two."""
+    """Packets: each simulation draws its own number between the two."""
     queue: float = 0.0
-    """Share of the window that waits, for each e-fold of the rate above `queue_from_mbps`."""
+    """Share of the window that waits in the queue, for each e-fold of the rate above
+    `queue_from_mbps`."""
     queue_from_mbps: float = 1.0
     queue_below: float = 0.0
-    """Where above 0, nothing waits once the rate is this share of the slowest link's: a queue takes
-    what others leave, and on a link of one's own there is nothing to take. Only a simulation knows
-    the link."""
+    """If above 0, nothing waits once the rate is this share of the slowest link's. A queue takes
+    what others leave, and on a link without others there is nothing to take. Only a simulation
+    knows the link."""
     drain_after_s: float = 0.0
-    """Where above 0, and min_rtt_10s was last seen this long ago, the window is `drained` of rate x
-    min_rtt_10s, without packets: else the queue's RTT becomes the minimum RTT as soon as that is
-    forgotten. The rate is of the last 100 ms, so that the window goes on falling until RTTmin is
-    seen or forgotten. Not where `fair` applies."""
+    """If above 0, and min_rtt_10s was last seen this long ago, the window is `drained` of rate x
+    min_rtt_10s, without packets. Otherwise the queue's RTT becomes the minimum RTT as soon as the
+    old minimum is forgotten. The rate is of the last 100 ms, so that the window keeps falling until
+    RTTmin is seen or forgotten. It does not apply where `fair` applies."""
     drained: float = 0.95
     careful_above: float = 0.0
-    """Where above 0, the rule adds one packet at a time while loss_ewma256 is larger: several at
-    once overflow a small buffer. For agents that look at loss_ewma256; it is measured for no
-    other."""
+    """If above 0, the rule adds one packet at a time while loss_ewma256 is larger, because several
+    at once overflow a small buffer. It is for agents that observe loss_ewma256, which is measured
+    for no other."""
     fair: float = 0.0
-    """Where above 0, and others share the path: the window is this many times the fair share x
+    """If above 0, and others share the path, the window is this many times the fair share x
     smoothed RTT, without packets of its own. Only a simulation knows the share."""
     rounds: int = 500
-    """For this many of which a simulation follows it or does not; then all draw again."""
+    """Number of rounds for which a simulation follows the rule or not; then all draw again."""
     packets: float = 2.0
-    """Those of the rule that is imitated."""
+    """Packets of the rule that is imitated."""
     weight: tuple[float, ...] = (0.0, 0.0)
-    """Of imitation in the loss, at the start and from `until` on."""
+    """Weight of imitation in the loss, at the start and from `until` on."""
     margin: float = 0.05
-    """By which imitation wants the rule's action to be worth more than any other."""
+    """By how much imitation wants the rule's action to be worth more than any other."""
 
     def check(self) -> None:
         """Raises ValueError."""
@@ -297,7 +299,7 @@ class Guide:
             raise ValueError(f"packets is {self.packets}, must be from 0 to 1e6")
 
     def at(self, pair: tuple[float, ...], done: float) -> float:
-        """What a pair of values has come to when this share of all steps is done."""
+        """Returns the value of a pair when this share of all steps is done."""
         return falling(pair, done, self.until)
 
 
@@ -314,7 +316,7 @@ class Dqn:
     environments: int
     """Simulations at a time."""
     memory: int
-    """Decisions that are remembered, of all simulations together."""
+    """Number of decisions that are remembered, of all simulations together."""
     warmup: int
     """Rounds of random actions before the first gradient step."""
     minibatch: int
@@ -323,31 +325,32 @@ class Dqn:
     """Gradient steps of a round."""
     learning_rate: float = 1e-3
     anneal: bool = True
-    """Does the learning rate fall to zero, linearly?"""
+    """Whether the learning rate falls to zero, linearly."""
     gamma: float = 0.99
-    """Discount of a decision later."""
+    """Discount for a decision later."""
     returns: int = 1
-    """Rewards that a target sums before it asks the target network (n of n-step returns)."""
+    """Number of rewards that a target sums before it asks the target network (n of n-step
+    returns)."""
     double: bool = True
-    """Does the network being trained choose the target's action (van Hasselt et al., 2016)?"""
+    """Whether the network in training chooses the target's action (van Hasselt et al., 2016)."""
     target_every: int = 1000
     """Gradient steps between two copies into the target network."""
     averaging: float = 0.0
-    """Where above 0, the target network is not copied: at each gradient step it takes this share of
-    the difference (Lillicrap et al., 2016). It is then the average of many networks, and is what
-    is validated and shipped."""
+    """If above 0, the target network is not copied: at each gradient step it takes this share of
+    the difference (Lillicrap et al., 2016). It is then the average of many networks, and is what is
+    validated and shipped."""
     epsilon: tuple[float, ...] = (1.0, 0.05)
     """Share of random decisions, at the start and at the end of `epsilon_share`."""
     epsilon_share: float = 0.1
-    """Of all steps: while they last epsilon falls, linearly."""
+    """Share of all steps during which epsilon falls, linearly."""
     gradient_norm: float = 10.0
     """Gradients are scaled down to this norm."""
     reward_scale: float = 1.0
-    """What rewards are multiplied by before they are learned from."""
+    """Factor that rewards are multiplied by before learning."""
     threads: int = 1
-    """Of PyTorch. Part of what decides the weights, to the bit."""
+    """Threads of PyTorch. They affect the weights' last bits."""
     guide: Guide | None = None
-    """Whether there is a rule to learn from."""
+    """The rule to learn from; None for no rule."""
 
     def check(self) -> None:
         """Raises ValueError."""
@@ -375,25 +378,25 @@ class Dqn:
 
     @property
     def elapsed(self) -> bool:
-        """As `[ppo]` has it: here decisions count, however long they were."""
+        """Whether time counts, as in `[ppo]`. Here decisions count, however long they were."""
         return False
 
 
 @dataclass(frozen=True)
 class Validation:
-    """`[validation]`: on what a policy is measured while it is trained.
+    """`[validation]`: the scenarios that measure a policy while it is trained.
 
-    Never on what it is trained on.
+    It is never trained on them.
     """
 
     scenarios: tuple[str, ...]
     """Names or files."""
     every: int = 25
-    """Updates between two measurements; each ends a stretch, with a checkpoint."""
+    """Number of updates between two measurements; each ends a stretch, with a checkpoint."""
     runs: int = 4
-    """Of each scenario; the same seeds each time."""
+    """Number of runs of each scenario, with the same seeds each time."""
     seconds: float = 30.0
-    """Length of a run."""
+    """Length of a run, s."""
 
     def check(self) -> None:
         """Raises ValueError."""
@@ -408,9 +411,9 @@ class EarlyStop:
     """`[early_stop]`: when to end before `total_steps`. The best policy is kept either way."""
 
     patience: int = 1_000_000
-    """Stretches without a better validation reward."""
+    """Number of stretches without a better validation reward."""
     least_gain: float = 0.0
-    """What counts as better, as a share of the best."""
+    """The smallest gain that counts as better, as a share of the best."""
 
     def check(self) -> None:
         """Raises ValueError."""
@@ -419,9 +422,10 @@ class EarlyStop:
 
 
 Algorithm = Ppo | A2c | Dqn
-"""What learns; each has `total_steps`, `environments`, `update_steps`, `elapsed` and `threads`."""
+"""A learning algorithm; each has `total_steps`, `environments`, `update_steps`, `elapsed` and
+`threads`."""
 ALGORITHMS: dict[str, type[Ppo] | type[A2c] | type[Dqn]] = {"ppo": Ppo, "a2c": A2c, "dqn": Dqn}
-"""By the name of their section; a system has one of them."""
+"""The algorithms by the name of their section; a system has one of them."""
 
 
 NESTED: dict[str, type[Any]] = {"Mask | None": Mask, "Guide | None": Guide}
@@ -429,7 +433,10 @@ NESTED: dict[str, type[Any]] = {"Mask | None": Mask, "Guide | None": Guide}
 
 
 def read_section(kind: type[Section], table: dict[str, Any], where: str) -> Section:
-    """A section as its dataclass, every value of the right type and in range. Raises UsageError."""
+    """Reads a section as its dataclass, every value of the right type and in range.
+
+    Raises UsageError.
+    """
     wanted = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for key in table:
         if key not in wanted:

@@ -1,4 +1,4 @@
-"""Several trainings.
+"""Carries out several trainings.
 
 They run one after the other on this machine, or at the same time on those of a cluster.
 """
@@ -26,24 +26,24 @@ def train_each(
     say: Callable[[str], None],
     is_asked: Callable[[], bool],
 ) -> Generator[tuple[int, Trained | Failed]]:
-    """Trains each, and gives each with its number in `planned` as it ends.
+    """Yields each training with its number in `planned` as it ends.
 
-    One that fails does not end the others.
+    A training that fails does not end the others.
 
     Args:
-        planned: What is trained.
+        planned: The trainings.
         base: The folder in which each training has its own (`run.folder_of`).
-        watching: Is entered while one is trained on this machine. Nobody watches those on other
-            machines.
+        watching: Is entered during a training on this machine. Trainings on other machines are not
+            watched.
         machines: The cluster; None for this machine.
-        say: Is given lines about how it goes on.
+        say: Takes lines about the progress.
         is_asked: Whether a signal has come. A signal may raise KeyboardInterrupt instead.
 
     Raises:
         UsageError: A machine of the cluster has other code than this one, does not see the folder,
             or lacks a trace.
         RunError: The cluster fails.
-        Stopped: A signal came. The same trainings go on from their last checkpoints.
+        Stopped: A signal came. The same trainings continue from their last checkpoints.
     """
     if machines is None:
         yield from _one_by_one(planned, base, watching, say, is_asked)
@@ -92,5 +92,5 @@ def _on_machines(
 
 
 def finished_of(finished: int, planned: Planned) -> str:
-    """How many of the trainings are finished, in words."""
+    """Says how many of the trainings are finished."""
     return f"{finished} of {len(planned)} trainings are finished"

@@ -1,8 +1,8 @@
-"""Several trainings on the machines of a cluster.
+"""Carries out several trainings on the machines of a cluster.
 
-Each is a task, in a folder on a disk that all machines share. A worker that is killed costs a
-training only what came after its last checkpoint: the task begins again elsewhere, and goes on from
-the checkpoint, as the same command does.
+Each is a task, in a folder on a disk that all machines share. A killed worker costs a training only
+what came after its last checkpoint: the task begins again elsewhere, and continues from the
+checkpoint, as the same command does.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
     from headway.train.run import Planned, Trained
 
 PACKAGES = ("numpy", "torch", "stable-baselines3", "gymnasium")
-"""Weights depend on their versions."""
+"""Packages whose versions affect the weights."""
 
 
 @dataclass(frozen=True)
 class SentTraining:
-    """A training as it goes to another machine."""
+    """A training for another machine."""
 
     number: int
     config: TrainConfig
     seed: int
     base: Path
-    """The folder in which its own is made; absolute."""
+    """The absolute folder in which its own folder is made."""
     mark: str
     """The name of a file there, by which a machine sees that it is the same folder."""
     needs: dict[str, Any]
-    """What `needs_of` has found where the command runs."""
+    """The result of `needs_of` on the machine of the command."""
 
 
 class _Unwatched:
-    """Nobody looks on in a worker: validations are in the folder, for TensorBoard."""
+    """Ignores the progress in a worker. Validations are in the folder, for TensorBoard."""
 
     def rollout(self, steps: int, reward: float) -> None:
         pass
@@ -64,7 +64,7 @@ def _unwatched(_: object) -> Iterator[Watcher]:
 
 
 def needs_of(config: TrainConfig, seed: int) -> dict[str, Any]:
-    """What decides the weights: identity of the training, and the traces by their contents.
+    """Returns what decides the weights: identity of the training, and the traces by their contents.
 
     Raises UsageError.
     """
@@ -77,10 +77,10 @@ def needs_of(config: TrainConfig, seed: int) -> dict[str, Any]:
 
 
 def carry_out(sent: SentTraining) -> Trained | Failed:
-    """Trains, in a worker. Raises UsageError where this machine is not fit for it."""
+    """Trains in a worker. Raises UsageError if this machine cannot do it."""
     if not (sent.base / sent.mark).exists():
         cure = "give a folder that all machines share, under the same path"
-        raise UsageError(f"--out {sent.base} is another folder there; {cure}")
+        raise UsageError(f"--out {sent.base} is a different folder there; {cure}")
     here = needs_of(sent.config, sent.seed)
     for name, wanted in sent.needs.items():
         if here.get(name) != wanted:
@@ -92,16 +92,16 @@ def carry_out(sent: SentTraining) -> Trained | Failed:
 def train_on(
     machines: Machines, planned: Planned, base: Path, is_asked: Callable[[], bool]
 ) -> Iterator[tuple[int, Trained | Failed]]:
-    """Trains each system with each seed, and gives each with its number in `planned` as it ends.
+    """Trains each system with each seed, and yields each with its number in `planned` as it ends.
 
     Args:
-        machines: Where.
+        machines: The cluster.
         planned: Configurations and seeds.
         base: The folder in which each has its own. All machines share it.
         is_asked: Whether a signal has come.
 
     Raises:
-        KeyboardInterrupt: A signal came. The trainings under way are given up.
+        KeyboardInterrupt: A signal came. The trainings under way are cancelled.
         UsageError: A machine has other code than this one, does not see the folder, or lacks a
             trace.
     """

@@ -1,4 +1,4 @@
-"""Where a training's time goes."""
+"""Measures what a training's time is spent on."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PARTS = ("simulator", "forward", "learning", "validation")
-"""Simulations; the network's forward passes while they run; gradient steps, forward and backward;
-validation."""
+"""The parts: simulations; the network's forward passes while they run; gradient steps, forward and
+backward; validation."""
 
 
 @dataclass
 class Stopwatch:
-    """Seconds of real time in each of `PARTS`.
-
-    What is left of `wall_s` is glue, Python between them.
-    """
+    """Seconds of real time in each of `PARTS`. The rest of `wall_s` is Python between them."""
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
@@ -28,7 +25,7 @@ class Stopwatch:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Counts real and CPU time while it lasts."""
+        """Counts real and CPU time while it is entered."""
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             yield
@@ -37,12 +34,12 @@ class Stopwatch:
             self.cpu_s += time.process_time() - cpu
 
     def add(self, part: str, seconds: float) -> None:
-        """Counts as that part's what was measured elsewhere."""
+        """Adds time of that part that was measured elsewhere."""
         self.parts[part] += seconds
 
     @contextmanager
     def of(self, part: str) -> Iterator[None]:
-        """Counts as that part's while it lasts. Parts do not nest."""
+        """Counts time as that part's while it is entered. Parts do not nest."""
         begun = time.perf_counter()
         try:
             yield
@@ -50,7 +47,7 @@ class Stopwatch:
             self.parts[part] += time.perf_counter() - begun
 
     def shares(self) -> dict[str, float]:
-        """Each part's share of the real time, and the glue's."""
+        """Returns each part's share of the real time, and the glue's."""
         whole = max(self.wall_s, 1e-9)
         shares = {part: seconds / whole for part, seconds in self.parts.items()}
         return shares | {"glue": max(0.0, 1.0 - sum(shares.values()))}

@@ -1,22 +1,21 @@
 """Teams of 1, 2, 4 and 8 agents that share everything, policies or nothing.
 
-The paper describes this run. "BBR tuner", section III-A describes cooperative agents, and measures
-none of it. Chosen here: a network of eight flows, `bbr-team-training`, flow i tuned by agent i
-modulo N; sharing with all others, policies averaged after each update, the penalty's weight 0.5;
-PPO at 3e-3; 24 updates of 64 places x 32 intervals; the reward, grid and features of the system
-bbr-tuner-ppo, with a table of eight rows. Every four updates the likeliest actions are measured on
-held-out episodes of `bbr-team-validation`, the same for all. One agent has nobody to share with: it
-is trained once a seed.
+"BBR tuner", section III-A describes cooperative agents, and measures none. We chose: a network
+of eight flows, `bbr-team-training`, flow i tuned by agent i modulo N; sharing with all others,
+policies averaged after each update, the penalty's weight 0.5; PPO at 3e-3; 24 updates of 64 places
+x 32 intervals; the reward, grid and features of the system bbr-tuner-ppo, with a table of eight
+rows. Every four updates the likeliest actions are measured on held-out episodes of
+`bbr-team-validation`, the same for all. A single agent cannot share, so it is trained once a seed.
 
-Agents that share episodes learn from all flows, those that do not from their own. Two controls tell
-what comes of that alone: one agent learns from as many decisions in as many gradient steps as each
-that shares everything; agents that share only policies learn each from as many as those that share
-nothing.
+Agents that share episodes learn from all flows, those that do not from their own. Two controls show
+the effect of that alone. One agent learns from as many decisions in as many gradient steps as each
+agent that shares everything. Each agent that shares only policies learns from as many as those that
+share nothing.
 
     OMP_NUM_THREADS=1 python -m headway.train.team_study
 
-Each training leaves one line in `runs.jsonl`, and a checkpoint after each four updates: what is
-interrupted goes on.
+Each training leaves one line in `runs.jsonl`, and a checkpoint after each four updates, from which
+an interrupted study continues.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ SHARED = {
     POLICIES: Sharing("all", policies_every=1),
     EVERYTHING: Sharing("all", episodes=True, policies_every=1, value_difference=0.5),
 }
-"""What agents share; with everything observations too."""
+"""What agents share; with everything, observations too."""
 RIGHT = 0.1
 """RTprop is right within this share of the path's own RTT (decision 43)."""
 BBR = 14
@@ -81,14 +80,14 @@ class StudyRow(TypedDict):
     """EVERYTHING, POLICIES or NOTHING."""
     seed: int
     curve: list[dict[str, float]]
-    """What `measure` found after each stretch, with the number of `decisions` until then."""
+    """The results of `measure` after each stretch, with the number of `decisions` until then."""
     scenarios: dict[str, str]
-    """The hash of each."""
+    """The hash of each scenario."""
     code_version: str
 
 
 def environment(scenario: str, agents: int, *, shares: bool, seconds: float) -> EnvConfig:
-    """The tuner's system over eight flows. `scenario` is a name or file. Raises UsageError."""
+    """Returns the tuner's system over eight flows in a scenario or file. Raises UsageError."""
     system = tomllib.loads(systems()["bbr-tuner-ppo-v1"].read_text(encoding="utf-8"))
     agent = system["agent"]
     agent["observation"]["rows"] = FLOWS
@@ -98,12 +97,12 @@ def environment(scenario: str, agents: int, *, shares: bool, seconds: float) -> 
 
 
 def measure(environments: HeadwayTeamVectorEnv, act: Callable[[Array], Array], seed: int) -> dict[str, float]:
-    """The first episode of each simulation.
+    """Measures the first episode of each simulation.
 
-    `reward`, the team's mean of a decision; `right`, the share of flows' time in which RTprop is
-    within a tenth of what the path takes; `utilisation`, what all flows got of what the path could
-    carry, both over the whole time; `jain`, the mean over intervals in which two flows or more are
-    there, of their throughputs of the interval (1/flows to 1).
+    `reward` is the team's mean of a decision. `right` is the share of flows' time in which RTprop
+    is within a tenth of the path's own RTT. `utilisation` is what all flows got of what the path
+    could carry. Both are over the whole time. `jain` is the mean of Jain's index over intervals
+    with two flows or more, by their throughputs in the interval (1/flows to 1).
     """
     flows = len(environments.simulations[0].possible_agents)
     seen, _ = environments.reset(seed=seed)
@@ -136,7 +135,7 @@ def measure(environments: HeadwayTeamVectorEnv, act: Callable[[Array], Array], s
 def train(
     folder: Path, agents: int, shared: str, seed: int, scenarios: tuple[str, str], stretches: int = STRETCHES
 ) -> StudyRow:
-    """One training, or what is left of it: its line.
+    """Carries out a training, or the rest of one, and returns its line.
 
     Checkpoints are in `folder`, removed at the end.
     """
@@ -174,7 +173,7 @@ def train(
 
 
 def bbr(scenario: str) -> StudyRow:
-    """Plain BBR on the same held-out episodes."""
+    """Measures plain BBR on the same held-out episodes."""
     config = environment(scenario, 1, shares=False, seconds=SECONDS)
     environments = HeadwayTeamVectorEnv(config, RUNS * FLOWS, threads=1)
     score = measure(environments, lambda seen: np.full(len(seen), BBR), VALIDATION_SEED)
@@ -197,9 +196,9 @@ def _row(
 
 
 def rows_of(file: Path) -> list[StudyRow]:
-    """The lines of a study so far; a last one that a crash cut off is left out.
+    """Returns the lines of a study so far, without an incomplete last one that a crash left.
 
-    Raises UsageError for a file of something else.
+    Raises UsageError for a file of another kind.
     """
     rows = []
     content = file.read_bytes() if file.exists() else b""
@@ -215,7 +214,7 @@ def rows_of(file: Path) -> list[StudyRow]:
 
 
 def main() -> int:
-    """Trains what is missing, seed by seed; the exit code."""
+    """Trains what is missing, seed by seed. Returns the exit code."""
     asked = argparse.ArgumentParser(description="Trains teams of agents, shared and not.")
     asked.add_argument("--out", type=Path, default=FOLDER / "bbr-team", help="default: %(default)s")
     asked.add_argument("--seeds", type=int, default=5, help="default: %(default)s")
@@ -238,14 +237,15 @@ def study(folder: Path, seeds: int, scenarios: tuple[str, str]) -> None:
     """
     file = folder / FILE
     before = rows_of(file)
-    # A line that a killed run left half written goes.
+    # An incomplete line of a killed run is dropped.
     write_atomic(file, "".join(json.dumps(row) + "\n" for row in before).encode())
     done = {(row["agents"], row["shared"], row["seed"]) for row in before}
 
     def keep(row: StudyRow) -> None:
         with ending.held(), file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(row) + "\n")
-        # It is in the file: a reader who has left, or a full disk, does not end an hour's training.
+        # The line is in the file already, so a reader who has left, or a full disk, does not end an
+        # hour's training.
         said(lambda: print(row["agents"], row["shared"], row["seed"], row["curve"][-1]))
 
     if (0, NOTHING, 0) not in done:

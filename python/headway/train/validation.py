@@ -1,4 +1,4 @@
-"""How good a policy is on scenarios that it is not trained on."""
+"""Measures a policy on scenarios that it is not trained on."""
 
 from __future__ import annotations
 
@@ -19,35 +19,36 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 VALIDATION_SEED = 0x5EED
-"""Of every validation of every training: scores can be compared."""
+"""The seed of every validation of every training, so that scores can be compared."""
 
 
 @dataclass(frozen=True)
 class Score:
     """Means over the decisions of all runs of a scenario.
 
-    Each decision is weighted by the time it stood for.
+    Each decision is weighted by its duration.
     """
 
     scenario: str
     reward: float
-    """Of a decision: not weighted, as the learner does not either, unless it counts time."""
+    """Mean reward of a decision. It is not weighted, as in the learner, unless the learner counts
+    time."""
     throughput_mbps: float
     utilisation: float
     rtt_ms: float
     loss: float
 
     def row(self) -> ScoreRow:
-        """For JSON and checkpoints."""
+        """Returns the score for JSON and checkpoints."""
         return cast("ScoreRow", asdict(self))
 
     @property
     def numbers(self) -> dict[str, float]:
-        """The measures by their names."""
+        """Returns the measures by their names."""
         return {name: value for name, value in asdict(self).items() if name != "scenario"}
 
     def rounded(self) -> dict[str, float]:
-        """The same with four decimals, for cards."""
+        """Returns the score with four decimals, for cards."""
         return {name: round(value, 4) for name, value in self.numbers.items()}
 
 
@@ -60,12 +61,10 @@ def measure(
     *,
     by_time: bool = False,
 ) -> Score:
-    """The first episode of each environment, answered by `act`.
+    """Measures the first episode of each environment, with actions from `act`.
 
-    `keep` gets some of what was observed. With `by_time` rewards too are weighted by the time that
-    decisions stood for.
-
-    Raises UsageError for a scenario without a capacity.
+    `keep` takes some of the observations. With `by_time` rewards are also weighted by the duration
+    of decisions. Raises UsageError for a scenario without a capacity.
     """
     observations, _ = environments.reset(seed=seed)
     running = np.ones(environments.num_envs, dtype=bool)
@@ -99,4 +98,4 @@ def measure(
 
 
 MEASURED = ("dt_s", "throughput_mbps", "capacity_mbps", "rtt_ms", "lost_packets", "delivered_packets")
-"""What a step's `info` has to say."""
+"""The keys that a step's `info` must have."""

@@ -54,9 +54,9 @@ BATCH = 256
 """At most this many messages are read before the requests among them are answered."""
 MOST_HOSTS, MOST_FLOWS = 1024, 16384
 MOST_SHARED = 64
-"""Rows that go to a neighbour, a sample where there are more."""
+"""The most rows for a neighbour; of more it gets a sample."""
 BURST, A_SECOND = 32.0, 32.0
-"""Messages that one connection may send at once, and each second; more are not read."""
+"""Messages that one connection may send at once, and each second. Further ones are not read."""
 FORGET_S = 10.0
 EVENTS: dict[int, str] = {
     zmq.EVENT_ACCEPTED: "connections",
@@ -66,29 +66,28 @@ EVENTS: dict[int, str] = {
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "handshakes_failed",
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "handshakes_failed",
 }
-"""What is counted of connections. One that does not even begin as ZeroMQ does fails without a word:
-it is then a connection without a handshake.
-"""
+"""The events of connections that are counted. A connection that does not begin as ZeroMQ does fails
+without an event, so it counts as one without a handshake."""
 
 
 @dataclass
 class _Host:
-    """What an agent knows of a host."""
+    """An agent's record of a host."""
 
     hello: Hello
     identity: bytes
-    """Of its connection."""
+    """The identity of its connection."""
     user: str
     """Its public key; empty without keys."""
     heard: float
     sequence: int = 0
-    """Of its newest Stats."""
+    """Sequence number of its newest Stats."""
     flows: dict[str, deque[Row]] = field(default_factory=dict)
     asks: Stats | None = None
-    """What it wants an answer to."""
+    """The message that waits for an answer, or None."""
 
     def patience_s(self) -> float:
-        """Beyond this silence it is forgotten."""
+        """It is forgotten after silence for this time in s."""
         return max(3 * self.hello.t2_s, FORGET_S)
 
 
@@ -101,7 +100,7 @@ class _Neighbour:
 
 
 class Agent:
-    """One agent, which serves hosts and shares what it observes with its neighbours."""
+    """An agent that serves hosts and shares its observations with its neighbours."""
 
     def __init__(
         self,
@@ -114,7 +113,7 @@ class Agent:
         share_every_s: float = 1.0,
         seed: int = 1,
     ) -> None:
-        """Listens at `bind` once it runs."""
+        """Prepares an agent that listens at `bind` once it runs."""
         self.name, self.policy = name, policy
         self.instance = secrets.token_hex(8)
         self.counters: Counter[str] = Counter()
@@ -129,7 +128,7 @@ class Agent:
         self._allowance: dict[bytes, tuple[float, float]] = {}
         self._heard_of: dict[str, _Neighbour] = {}
         self._shares = 0
-        # A neighbour of the user's own, on this machine, has the pair that all have.
+        # A neighbour of the same user on this machine has the shared pair of keys.
         own = [safe.pair.public] if safe.pair and safe.pair.name == "loopback" else []
         self._neighbours_keys = {key.decode() for key in (*own, *(one.public for one in self._neighbours)) if key}
         self._guest = Guest(safe.allowed)
@@ -138,7 +137,7 @@ class Agent:
         self.is_ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Until it is cancelled; then hosts are told. Raises RunError if it cannot listen."""
+        """Runs until it is cancelled; then hosts are told. Raises RunError if it cannot listen."""
         context = zmq.asyncio.Context()
         zap = None
         if not self._safe.is_insecure:
@@ -168,7 +167,7 @@ class Agent:
                 zap.stop()
             context.destroy(200)
 
-    # Who comes
+    # Messages that arrive
 
     async def _serve(self) -> None:
         while True:
@@ -180,7 +179,7 @@ class Agent:
                 if host.asks is not None:
                     await self._answer(host, host.asks)
                     host.asks = None
-            # The others have their turn too.
+            # Other tasks get their turn.
             await asyncio.sleep(0)
 
     async def _take(self, frames: list[Any]) -> None:
@@ -227,12 +226,15 @@ class Agent:
         is_alive = known is not None and now - known.heard < 2 * min(known.hello.t2_s, 1.0)
         if known is not None and (known.user != user or (is_another and is_alive)):
             self.counters["names_taken"] += 1
-            text = f"a host '{hello.name}' is here already; give this one another --name"
+            text = f"a host '{hello.name}' is already connected; give this one another --name"
             await self._send(identity, Error(code="refused", text=text))
             return
         if known is None and len(self._hosts) >= MOST_HOSTS:
             self.counters["hosts_refused"] += 1
-            await self._send(identity, Error(code="refused", text=f"{MOST_HOSTS} hosts are served, which is all"))
+            await self._send(
+                identity,
+                Error(code="refused", text=f"the agent serves {MOST_HOSTS} hosts already, the most that it can"),
+            )
             return
         if known is None or is_another:
             self.counters["hosts_restarted" if is_another else "hosts_joined"] += 1
@@ -259,7 +261,7 @@ class Agent:
         if stats.sequence <= host.sequence:
             self.counters["stats_late"] += 1
             return
-        # What came before it knew the host was never meant for it.
+        # Messages from before the agent knew the host were meant for an earlier agent.
         if host.sequence:
             self.counters["stats_missed"] += stats.sequence - host.sequence - 1
         host.sequence = stats.sequence
@@ -314,14 +316,14 @@ class Agent:
         else:
             self.counters["shares_unused"] += 1
 
-    # What they are answered
+    # Answers to hosts
 
     async def _answer(self, host: _Host, stats: Stats) -> None:
         flows = [flow for flow in stats.flows if flow in host.flows]
         try:
             found = self._decide(host, flows)
         except Exception as error:
-            # Whatever a policy does wrong: hosts are told, and the rest goes on.
+            # Any error of a policy is reported to hosts, and the agent goes on.
             self.counters["policy_failures"] += 1
             text = f"{type(error).__name__}: {error}"[:1000]
             await self._send(host.identity, Error(code="policy", text=text, sequence=stats.sequence))
@@ -339,12 +341,12 @@ class Agent:
     def _decide(self, host: _Host, flows: list[str]) -> list[dict[str, float]]:
         rows, others = [list(host.flows[flow]) for flow in flows], self._others(host)
         if isinstance(self.policy, Learns):
-            # A host that has started again is another host, whatever its flows are called.
+            # A host that has restarted is another host, even if its flows have the same names.
             return self.policy.decide_for([f"{host.hello.instance}/{flow}" for flow in flows], rows, others)
         return self.policy.decide(rows, others)
 
     def _others(self, host: _Host) -> list[list[Row]]:
-        """Flows beside the host's own, for the table.
+        """Returns flows other than the host's own, for the table.
 
         They are those of this agent's other hosts, then neighbours'.
         """
@@ -365,12 +367,12 @@ class Agent:
             self.counters["sends_too_large"] += 1
             return False
         except zmq.ZMQError as error:
-            # Nobody is there any more, or does not read.
+            # The host is gone, or does not read.
             self.counters["sends_to_gone" if error.errno == zmq.EHOSTUNREACH else "sends_full"] += 1
             return False
         return True
 
-    # What goes on beside
+    # Background tasks
 
     async def _forget(self) -> None:
         while True:
@@ -384,7 +386,7 @@ class Agent:
                 if now - neighbour.heard > max(3 * self._share_every_s, 3.0):
                     del self._heard_of[name]
                     self.counters["neighbours_forgotten"] += 1
-            # One that has been full for long is no more than a new one.
+            # A connection that has been full for long counts like a new one.
             for identity, (_, since) in list(self._allowance.items()):
                 if now - since > 60:
                     del self._allowance[identity]
@@ -421,7 +423,7 @@ class Agent:
                     self.counters["sends_too_large"] += 1
 
     def _learned(self) -> Iterator[Episode | Weights]:
-        """What the policy has for neighbours, signed."""
+        """Sends what the policy has for neighbours, signed."""
         while isinstance(self.policy, Learns) and self.policy.outbox:
             self._shares += 1
             one = self.policy.outbox.popleft()
@@ -444,7 +446,7 @@ class Agent:
                 self.counters[counted] += 1
 
     def status(self) -> AgentStatus:
-        """For `headway tune status`: counters, hosts, neighbours, ages."""
+        """Returns the status for `headway tune status`: counters, hosts, neighbours, ages."""
         now = time.monotonic()
         hosts: list[KnownHost] = [
             {
@@ -462,7 +464,7 @@ class Agent:
             {"name": name, "heard_s": round(now - one.heard, 3), "sequence": one.sequence, "flows": len(one.rows)}
             for name, one in sorted(self._heard_of.items())
         ]
-        told: AgentStatus = {
+        status: AgentStatus = {
             "schema": 1,
             "role": "agent",
             "name": self.name,
@@ -480,12 +482,12 @@ class Agent:
             "neighbours": neighbours,
         }
         if isinstance(self.policy, Learns):
-            told["learning"] = self.policy.describe()
-        return told
+            status["learning"] = self.policy.describe()
+        return status
 
 
 def _user(frame: Any) -> str:
-    """The public key of who sent it; empty without keys."""
+    """Returns the public key of the sender; empty without keys."""
     try:
         return str(frame.get("User-Id"))
     except zmq.ZMQError:
@@ -493,7 +495,7 @@ def _user(frame: Any) -> str:
 
 
 async def start(agent: Agent) -> asyncio.Task[None]:
-    """Runs it in the background, once it listens. Raises RunError if it cannot."""
+    """Starts it in the background, and returns once it listens. Raises RunError if it cannot."""
     task = asyncio.create_task(agent.run())
     ready = asyncio.create_task(agent.is_ready.wait())
     await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Hosts and agents as programs: until a signal ends them, with a control socket."""
+"""Runs hosts and agents as programs: until a signal ends them, with a control socket."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from headway.tune.tuner import Tuner
 
 SIMULATED_BYTES, MADE_UP_BYTES = 560_000, 500
-"""Memory of a host with simulated flows, and of one made-up flow, as it was measured."""
+"""Measured memory of a host with simulated flows, and of one made-up flow, bytes."""
 
 
 def run_agent(agent: Agent, socket: Path | None, *, tied: bool = False) -> int:
@@ -73,7 +73,9 @@ def run_hosts(
     Several hosts share a process. Raises RunError and UsageError.
     """
     if source == "sockets" and len(options) > 1:
-        raise UsageError("--hosts: real sockets are one host's; take --source simulated or made-up for several")
+        raise UsageError(
+            "--hosts: real sockets belong to one host; give --source simulated or made-up for several hosts"
+        )
     each = SIMULATED_BYTES if source == "simulated" else flows * MADE_UP_BYTES
     memory.check(len(options) * each, f"--hosts {len(options)}", "take fewer")
 
@@ -101,8 +103,8 @@ def run_hosts(
         hosts = [Host(each, *flows_of(n), agents, safe, context) for n, each in enumerate(options)]
 
         def tell() -> Status:
-            told = [host.status() for host in hosts]
-            return told[0] if len(told) == 1 else {"schema": 1, "role": "processes", "hosts": told}
+            statuses = [host.status() for host in hosts]
+            return statuses[0] if len(statuses) == 1 else {"schema": 1, "role": "processes", "hosts": statuses}
 
         name = options[0].name if len(options) == 1 else f"{options[0].name}-{len(options)}"
         door = await Control(socket or control.default_path("host", name), tell).open()
@@ -126,7 +128,7 @@ def _run(serve: Callable[[], Coroutine[Any, Any, int]]) -> int:
 
 
 def _ended_by_signals() -> asyncio.Event:
-    """Is set by a signal from now on, before anybody can know that this runs.
+    """Makes a signal set the event from now on, before others can know that this runs.
 
     So no signal interrupts the loop.
     """
@@ -136,7 +138,7 @@ def _ended_by_signals() -> asyncio.Event:
 
 
 async def _until_ended(task: asyncio.Task[None], ended: asyncio.Event, tied: bool) -> int:
-    """Until the task ends, or is to end: then it is cancelled, and may put things in order."""
+    """Waits until the task ends, or has to end: then it is cancelled, and may clean up."""
     if tied:
         ending.sets_at_end_of_input(ended, asyncio.get_running_loop())
     waiting = asyncio.create_task(ended.wait())

@@ -1,4 +1,4 @@
-"""The control endpoint of a host or an agent, for its owner alone.
+"""The control endpoint of a host or an agent, for its owner only.
 
 A word goes in, and a line of JSON comes out.
 """
@@ -28,7 +28,7 @@ LONGEST_WORD = 256
 
 
 def folder() -> Path:
-    """Where the sockets are.
+    """Returns the folder of the sockets.
 
     It is HEADWAY_TUNE_RUN, else headway/tune in the user's runtime folder, else one in /tmp.
     """
@@ -40,33 +40,33 @@ def folder() -> Path:
 
 
 def default_path(role: str, name: str) -> Path:
-    """Of the host or the agent of that name."""
+    """Returns the path for the host or the agent of that name."""
     return folder() / f"{role}-{name.replace('/', '_')}.sock"
 
 
 class Control:
-    """Answers `status` with what `tell` gives. Dropped by `close`, its file is gone."""
+    """Answers `status` with the result of `tell`. `close` removes its file."""
 
     def __init__(self, path: Path, tell: Callable[[], Status]) -> None:
-        """At `path`."""
+        """Prepares an endpoint at `path`."""
         self._path, self._tell = path, tell
         self._server: asyncio.Server | None = None
 
     async def open(self) -> Self:
-        """Listens. What one left there that is no more is taken away.
+        """Listens. It removes the socket of an earlier process that is gone.
 
         Raises:
-            UsageError: Another one listens there, or the folder is not ours alone.
+            UsageError: Another process listens there, or another user owns the folder.
         """
         try:
             make_path(self._path.parent, 0o700)
-            # Anybody may have made the one in /tmp.
+            # Any user may have made the folder in /tmp.
             if self._path.parent == folder() and self._path.parent.lstat().st_uid != os.getuid():
                 raise UsageError(f"--socket {self._path}: the folder is another user's; give another path")
             if self._path.is_socket():
                 if _listens(self._path):
                     raise UsageError(
-                        f"--socket {self._path}: another one listens there; give another --name or path"
+                        f"--socket {self._path}: another process listens there; give another --name or path"
                     )
                 self._path.unlink(missing_ok=True)
             before = os.umask(0o177)
@@ -79,7 +79,7 @@ class Control:
         return self
 
     async def close(self) -> None:
-        """Takes the file away."""
+        """Removes the socket's file."""
         if self._server is not None:
             self._server.close()
             with suppress(OSError):
@@ -89,21 +89,21 @@ class Control:
         with suppress(OSError, TimeoutError, asyncio.CancelledError):
             async with asyncio.timeout(PATIENCE_S):
                 word = (await reader.read(LONGEST_WORD)).strip()
-                told = self._tell() if word == b"status" else {"error": "unknown word; there is status"}
-                writer.write(json.dumps(told).encode() + b"\n")
+                answer = self._tell() if word == b"status" else {"error": "unknown word; send status"}
+                writer.write(json.dumps(answer).encode() + b"\n")
                 await writer.drain()
         writer.close()
 
 
 def _listens(path: Path) -> bool:
-    """Is there anybody? One who is busy, or whom we may not ask, is there too."""
+    """Does a process listen there? It may be busy, or refuse us."""
     with socket.socket(socket.AF_UNIX) as one:
         one.settimeout(PATIENCE_S)
         return one.connect_ex(str(path)) not in {errno.ECONNREFUSED, errno.ENOENT}
 
 
 def ask(path: Path, patience_s: float = PATIENCE_S) -> dict[str, Any]:
-    """The status of who listens at `path`. Raises RunError, one line."""
+    """Returns the status of the process at `path`. Raises RunError, one line."""
     until = time.monotonic() + patience_s
     data = b""
     try:
@@ -118,14 +118,14 @@ def ask(path: Path, patience_s: float = PATIENCE_S) -> dict[str, Any]:
                 if not part:
                     break
                 data += part
-        told = json.loads(data)
+        status = json.loads(data)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise RunError(
-            f"nobody answers at {path}: {why}; start one: headway tune agent, headway tune host"
+            f"no host or agent answers at {path}: {why}; start one: headway tune agent, headway tune host"
         ) from None
-    if not isinstance(told, dict) or "error" in told:
-        raise RunError(f"{path}: {told.get('error') if isinstance(told, dict) else 'no status'}")
-    if "role" not in told:
+    if not isinstance(status, dict) or "error" in status:
+        raise RunError(f"{path}: {status.get('error') if isinstance(status, dict) else 'no status'}")
+    if "role" not in status:
         raise RunError(f"{path}: no agent and no host of headway tune answers there")
-    return told
+    return status

@@ -1,7 +1,7 @@
 """Flows of `headwayd run --controllers headway_bbr` (docs/kernel.md).
 
-BBR's variables come from it, and windows go through it. The kernel gives no INET_DIAG_BBRINFO of a
-BPF controller, so that BBR's variables come from headwayd's status.
+BBR's variables come from headwayd's status, because the kernel has no INET_DIAG_BBRINFO of a BPF
+controller. Windows are set through headwayd.
 """
 
 from __future__ import annotations
@@ -30,18 +30,21 @@ PATH = "/run/headway/headwayd.sock"
 PATIENCE_S = 2.0
 LARGEST = 64 << 20
 OLD_S = 2.0
-"""What headwayd has said this long ago says nothing of now."""
+"""A status older than this in s is not used."""
 LOOK_S = 0.25
-"""For this time the tuner goes by the flows that headwayd has listed."""
+"""The tuner uses headwayd's list of flows for this time in s."""
 
 
 def default_path() -> str:
-    """Where its control socket is: HEADWAYD_SOCKET, else the usual place."""
+    """Returns the path of headwayd's control socket: HEADWAYD_SOCKET, else the usual place."""
     return os.environ.get("HEADWAYD_SOCKET", PATH)
 
 
 def ask(path: str, words: str, patience_s: float = PATIENCE_S) -> dict[str, Any]:
-    """A word in, a line of JSON out, in `patience_s` in all. Raises RunError, one line."""
+    """Sends a word, and returns a line of JSON, within `patience_s` in all.
+
+    Raises RunError, one line.
+    """
     until = time.monotonic() + patience_s
     parts: list[bytes] = []
     try:
@@ -68,21 +71,21 @@ def ask(path: str, words: str, patience_s: float = PATIENCE_S) -> dict[str, Any]
 
 
 class HeadwaydStatus:
-    """headwayd's flows, asked for in a thread of its own: one that hangs holds up nobody."""
+    """headwayd's flows. A thread of its own asks, so that a hanging one delays nothing."""
 
     def __init__(self, path: str, every_s: float = 0.1) -> None:
-        """Asks at `path` each `every_s`."""
+        """Asks at `path` every `every_s`."""
         self._path, self._every_s = path, every_s
         self._flows: list[dict[str, Any]] = []
         self._at = -OLD_S
         self._ended = threading.Event()
         self.failures = 0
-        """Questions without an answer."""
+        """Number of requests without an answer."""
         self._thread = threading.Thread(target=self._run, name="headwayd", daemon=True)
         self._thread.start()
 
     def flows(self) -> list[dict[str, Any]]:
-        """As it said last; none if that is too long ago."""
+        """Returns the flows of its last answer; none if that is too old."""
         return self._flows if time.monotonic() - self._at < OLD_S else []
 
     def close(self) -> None:
@@ -103,27 +106,27 @@ class HeadwaydStatus:
 class Known:
     """headwayd's flows, found by the ids of sockets.
 
-    They are found by both ends where it says both, else by the remote one.
+    They are found by both ends if headwayd reports both, else by the remote one.
     """
 
     def __init__(self, flows: Iterable[dict[str, Any]] = ()) -> None:
-        """Of one answer. A flow that is not told from another is not found."""
+        """Takes one answer. Flows that cannot be told from one another are left out."""
         flows = list(flows)
         ends = Counter(map(_ends, flows))
         remotes = Counter(map(_remote, flows))
-        # Namespaces may have the same addresses.
+        # Flows in different namespaces may have the same addresses.
         self._by_ends = {flow: one for one in flows if "local" in one and ends[flow := _ends(one)] == 1}
         self._by_remote = {end: one for one in flows if "local" not in one and remotes[end := _remote(one)] == 1}
 
     def find(self, flow: str) -> dict[str, Any] | None:
-        """The flow of this id."""
+        """Returns the flow of this id."""
         return self._by_ends.get(flow) or self._by_remote.get(_remote_of(flow))
 
 
 def matched(flows: list[dict[str, Any]], ids: list[str]) -> dict[str, dict[str, Any]]:
-    """The daemon's flows by the ids of sockets.
+    """Returns the daemon's flows by the ids of sockets.
 
-    A flow of which the daemon says the remote end alone is only found if one socket has that end.
+    A flow of which the daemon reports only the remote end is found only if one socket has that end.
     """
     known = Known(flows)
     sockets = Counter(map(_remote_of, ids))
@@ -144,18 +147,18 @@ def _ends(one: Mapping[str, Any]) -> str:
 
 
 def _plain(address: str) -> str:
-    """An IPv4 address mapped into IPv6 as itself."""
+    """Returns an IPv4 address that is mapped into IPv6 as IPv4."""
     return address.replace("[::ffff:", "").replace("]", "") if address.startswith("[::ffff:") else address
 
 
-def with_bbr(stats: FlowStats, told: Mapping[str, Any]) -> FlowStats:
-    """With BBR's variables as headwayd tells them, and its count of lost packets.
+def with_bbr(stats: FlowStats, reported: Mapping[str, Any]) -> FlowStats:
+    """Returns the flow with headwayd's BBR variables and its count of lost packets.
 
     TCP_INFO does not have that count.
     """
 
     def number(key: str) -> float | None:
-        value = told.get(key)
+        value = reported.get(key)
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     lost = number("lost_packets")
@@ -170,7 +173,7 @@ def with_bbr(stats: FlowStats, told: Mapping[str, Any]) -> FlowStats:
 
 
 class HeadwaydMonitor:
-    """The sockets of `headway_bbr`, with BBR's variables from headwayd."""
+    """Samples the sockets of `headway_bbr`, with BBR's variables from headwayd."""
 
     def __init__(
         self,
@@ -180,30 +183,31 @@ class HeadwaydMonitor:
         every_s: float = 0.1,
         where: Sockets | None = None,
     ) -> None:
-        """Asks headwayd each `every_s`. Raises RunError without sock_diag."""
+        """Starts asking headwayd every `every_s`. Raises RunError without sock_diag."""
         self.controller = controller
         self._sockets = SocketMonitor(controller, ports, where)
         self.status = HeadwaydStatus(path, every_s)
         self._told: set[str] = set()
         self.unmatched = 0
-        """Samples of flows of which headwayd says nothing, or not which socket it means."""
+        """Number of samples of flows that headwayd does not report, or whose socket is
+        ambiguous."""
 
     def sample(self) -> list[FlowStats]:
-        """The flows that there are now, of which headwayd has told. Raises RunError."""
+        """Returns the present flows that headwayd has reported. Raises RunError."""
         sockets = self._sockets.sample()
-        told = matched(self.status.flows(), [one.flow for one in sockets])
-        self.unmatched += len(sockets) - len(told)
-        # Once a flow's lost packets are headwayd's they are not TCP_INFO's again: a counter would
+        reported = matched(self.status.flows(), [one.flow for one in sockets])
+        self.unmatched += len(sockets) - len(reported)
+        # A flow's count of lost packets stays headwayd's once it is, because a counter must not
         # fall.
-        self._told = {one.flow for one in sockets if one.flow in told or one.flow in self._told}
+        self._told = {one.flow for one in sockets if one.flow in reported or one.flow in self._told}
         return [
-            with_bbr(one, told[one.flow]) if one.flow in told else one
+            with_bbr(one, reported[one.flow]) if one.flow in reported else one
             for one in sockets
-            if one.flow in told or one.flow not in self._told
+            if one.flow in reported or one.flow not in self._told
         ]
 
     def close(self) -> None:
-        """Ends both."""
+        """Closes both."""
         self.status.close()
         self._sockets.close()
 
@@ -214,29 +218,29 @@ class HeadwaydTuner:
     parameters = tuple(DEFAULTS)
 
     def __init__(self, path: str) -> None:
-        """Of the headwayd at `path`."""
+        """Uses the headwayd at `path`."""
         self._path = path
         self._known = Known()
         self._at = -OLD_S
 
     def apply(self, flow: str, settings: Mapping[str, float]) -> bool:
-        """Sets these of a flow, or of all. Raises RunError."""
+        """Sets these parameters of a flow, or of all. Raises RunError."""
         words = " ".join(f"{name}={_value(name, value)}" for name, value in settings.items())
         if flow == ALL:
             ask(self._path, f"set all {words}")
             return True
-        # One look serves all flows of an answer.
+        # One list serves all flows of an answer.
         if time.monotonic() - self._at > LOOK_S:
             self._known, self._at = Known(ask(self._path, "status").get("flows", [])), time.monotonic()
-        told = self._known.find(flow)
-        return told is not None and bool(ask(self._path, f"set {told.get('flow', '')} {words}").get("flows"))
+        known = self._known.find(flow)
+        return known is not None and bool(ask(self._path, f"set {known.get('flow', '')} {words}").get("flows"))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, because it holds nothing."""
 
 
 def _value(name: str, value: float) -> str:
-    """As parameters are written: whole rounds, and times in microseconds at the finest."""
+    """Returns a value in a parameter's format: whole rounds, or times down to microseconds."""
     return f"{round(value)}" if name == "btlbw_window" else f"{round(value * 1e6)}us"
 
 

@@ -1,6 +1,6 @@
 """The host's side (section III-B, Host servers).
 
-Samples are taken every T1, rows every T2, and settings are carried out.
+It takes samples every T1, makes rows every T2, and carries settings out.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.25, 5.0
 
 @dataclass(frozen=True)
 class HostOptions:
-    """How a host goes about it. Raises UsageError."""
+    """A host's options. Raises UsageError."""
 
     name: str
     t1_s: float = 0.02
-    """Between samples."""
+    """Time between samples (T1), s."""
     t2_s: float = 1.0
-    """Between rows, and so between settings."""
+    """Time between rows, and so between settings (T2), s."""
     restore_after_s: float | None = None
-    """Without word of an agent for this time, the default windows are set; None is 3 T2, at least 5
-    s."""
+    """Without a message from an agent for this time in s, the default windows are set; None is 3
+    T2, at least 5 s."""
     cutoff_hz: float = 5.0
-    """Of the low-pass that RTT samples pass."""
+    """Cut-off frequency of the low-pass filter of RTT samples, Hz."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -80,17 +80,17 @@ class HostOptions:
 
     @property
     def patience_s(self) -> float:
-        """How long without word of an agent before defaults are restored."""
+        """Time in s without a message from an agent after which defaults are restored."""
         return self.restore_after_s if self.restore_after_s is not None else max(3 * self.t2_s, LEAST_RESTORE_S)
 
     @property
     def heartbeat_s(self) -> float:
-        """Between questions whether the agent is there."""
+        """Time in s between requests whether the agent is there."""
         return min(max(self.t2_s, 0.25), 1.0)
 
 
 class Host:
-    """One host, whose agent may go and come back."""
+    """A host, whose agent may go and come back."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Host:
         safe: Security,
         context: zmq.asyncio.Context | None = None,
     ) -> None:
-        """Talks to the first of `agents` that answers."""
+        """Prepares a host that talks to the first of `agents` that answers."""
         self.options = options
         self.monitor, self.tuner = monitor, tuner
         self.instance = secrets.token_hex(8)
@@ -119,26 +119,26 @@ class Host:
         self._closed: deque[str] = deque(maxlen=MOST_FLOWS)
         self._sequence = self._beats = 0
         self._waiting: set[int] = set()
-        """Stats on this connection that have no answer yet."""
+        """Number of Stats on this connection that have no answer yet."""
         self._is_heard = False
-        """Has this connection brought anything?"""
+        """Whether this connection has brought a message."""
         self._is_failing = False
-        """Did the agent last say that its policy cannot answer? Then its heartbeats are no answer
-        either."""
+        """Whether the agent's last message said that its policy cannot answer. Then its heartbeats
+        do not count as answers."""
         self._heard = time.monotonic()
         self._tuned: dict[str, dict[str, float]] = {}
         self._wanted: dict[str, dict[str, float]] = {}
         self._has_wanted = asyncio.Event()
         self._is_restored = False
         self._restored_after_s = 0.0
-        """How long no agent had been heard when defaults were last restored."""
+        """How long no agent had answered when defaults were last restored, s."""
         self._restores = 0
         self._hands = ThreadPoolExecutor(1, thread_name_prefix="tuner")
         self._random = random.Random()
 
     async def run(self) -> None:
-        """Until it is cancelled: then defaults are restored and the agent is told."""
-        # Who was here before may have been killed.
+        """Runs until it is cancelled: then defaults are restored and the agent is told."""
+        # An earlier host may have been killed.
         await self._restore("start")
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -168,7 +168,7 @@ class Host:
         if self._owns_context:
             self._context.term()
 
-    # What is seen
+    # Observation
 
     async def _sample(self) -> None:
         due = time.monotonic()
@@ -182,7 +182,7 @@ class Host:
             due += self.options.t1_s
             now = time.monotonic()
             if due < now:
-                # No burst for those that were missed.
+                # Missed samples are not made up for.
                 missed = int((now - due) / self.options.t1_s) + 1
                 self.counters["samples_late"] += missed
                 due += missed * self.options.t1_s
@@ -196,7 +196,7 @@ class Host:
             self._rows[stats.flow].add(stats, self.rules)
         present = {stats.flow for stats in found}
         for gone in self._present - present:
-            # Its last row is not of a whole interval: left out.
+            # Its last row does not cover a whole interval, so it is left out.
             self._rows.pop(gone, None)
             self._tuned.pop(gone, None)
             self._closed.append(gone)
@@ -230,7 +230,7 @@ class Host:
         else:
             self.counters["stats_unsent"] += 1
 
-    # The conversation
+    # Messages to and from the agent
 
     async def _converse(self) -> None:
         attempt = 0
@@ -255,12 +255,13 @@ class Host:
             attempt = 0 if self._is_heard else attempt + 1
             if self._is_heard:
                 self.counters["agents_lost"] += 1
-                # Hosts that lost the same agent do not come back all at once.
+                # A random delay, so that hosts that lost the same agent do not come back all at
+                # once.
                 await asyncio.sleep(FIRST_BACKOFF_S * self._random.random())
             self._is_heard = False
 
     async def _listen(self, socket: zmq.asyncio.Socket, patience_s: float) -> None:
-        """Takes what comes until nothing does, at first for `patience_s`."""
+        """Takes messages until none comes, at first for `patience_s`."""
         silence_s = max(3 * self.options.heartbeat_s, 1.0)
         until = time.monotonic() + patience_s
         while (left := until - time.monotonic()) > 0:
@@ -278,7 +279,7 @@ class Host:
                 until = time.monotonic() + silence_s
 
     async def _take(self, message: AnyMessage) -> bool:
-        """What an agent says; is it word of it?"""
+        """Takes a message of an agent. Returns whether it shows that the agent works."""
         if isinstance(message, Settings):
             self._take_settings(message)
         elif isinstance(message, Error):
@@ -289,7 +290,7 @@ class Host:
                 self.counters["stats_refused"] += 1
             if message.code == "unknown":
                 await self._send(self._hello())
-            # A refusal is no connection.
+            # A refused host is not connected.
             return message.code in ("policy", "unknown", "busy")
         elif not isinstance(message, Heartbeat):
             self.counters["messages_unexpected"] += 1
@@ -304,7 +305,7 @@ class Host:
         self._is_failing = False
         if message.sequence in self._waiting:
             self.counters["stats_answered"] += 1
-            # The agent answers the newest alone.
+            # The agent answers only the newest Stats.
             older = {one for one in self._waiting if one < message.sequence}
             self.counters["stats_superseded"] += len(older)
             self._waiting -= older | {message.sequence}
@@ -336,7 +337,7 @@ class Host:
         )
 
     async def _send(self, message: AnyMessage) -> bool:
-        """Queues it; False, counted, if there is no room or no connection."""
+        """Queues a message. Returns False, and counts it, if there is no room or no connection."""
         if self._socket is None:
             return False
         try:
@@ -346,7 +347,7 @@ class Host:
             return False
         return True
 
-    # What is done
+    # Settings
 
     async def _carry_out(self) -> None:
         while True:
@@ -365,7 +366,7 @@ class Host:
                 self._is_restored = self._is_restored and not done
 
     def _apply_each(self, settings: Mapping[str, dict[str, float]], restores: int) -> list[str]:
-        """In the tuner's thread: the flows of which they were set."""
+        """Sets parameters in the tuner's thread. Returns the flows for which they were set."""
         done = []
         for flow, values in settings.items():
             if restores != self._restores:
@@ -378,7 +379,7 @@ class Host:
                 else:
                     self.counters["flows_gone"] += 1
             except RunError:
-                # It would keep each of the others waiting too; the next answer tries again.
+                # It would delay each of the others too; the next answer tries again.
                 self.counters["applies_failed"] += 1
                 break
         return done
@@ -393,10 +394,7 @@ class Host:
                     await asyncio.sleep(min(self.options.t2_s, 1.0))
 
     async def _restore(self, why: str) -> None:
-        """The default windows, of all flows.
-
-        If it fails, the caller that watches tries it again.
-        """
+        """Sets the default windows of all flows. If it fails, the watching caller tries again."""
         self._restores += 1
         self._wanted.clear()
         defaults = {name: DEFAULTS[name] for name in self.tuner.parameters}
@@ -411,10 +409,10 @@ class Host:
         self._tuned.clear()
         self.counters[f"restores_{why}"] += 1
 
-    # What is told
+    # Status
 
     def status(self) -> HostStatus:
-        """For `headway tune status`: counters, flows, ages."""
+        """Returns the status for `headway tune status`: counters, flows, ages."""
         now = time.monotonic()
         flows: list[TunedFlow] = []
         for flow in sorted(self._present):
@@ -429,7 +427,7 @@ class Host:
                 }
             )
         windows = getattr(self.tuner, "windows", None)
-        told: HostStatus = {
+        status: HostStatus = {
             "schema": 1,
             "role": "host",
             "name": self.options.name,
@@ -453,17 +451,17 @@ class Host:
             "flows": flows,
         }
         if windows is not None:
-            told["windows"] = dict(windows)
-        return told
+            status["windows"] = dict(windows)
+        return status
 
 
 async def until_cancelled(hosts: list[Host]) -> None:
-    """Runs several in one process; one that fails ends all."""
+    """Runs several hosts in one process; one that fails ends all."""
     tasks = [asyncio.create_task(host.run()) for host in hosts]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
-        # Once each: a second time would interrupt how they put things in order.
+        # Each is cancelled once, because a second time would interrupt its clean-up.
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)

@@ -1,7 +1,4 @@
-"""CURVE keys: who an agent serves, and whom a host believes.
-
-See ZeroMQ's CurveZMQ, rfc.zeromq.org/spec/26.
-"""
+"""CURVE keys of agents and hosts. See ZeroMQ's CurveZMQ, rfc.zeromq.org/spec/26."""
 
 from __future__ import annotations
 
@@ -21,15 +18,16 @@ from headway.files import home, make_path
 
 PUBLIC, SECRET = ".key", ".key_secret"
 LOOPBACK = "loopback"
-"""The pair that hosts and agents of one user on one machine share, made when first needed."""
+"""The name of the pair that hosts and agents of one user on one machine share. It is made when
+first needed."""
 NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-"""With these a file system refuses links: exFAT and some of FUSE."""
+"""Errors of file systems without hard links: exFAT and some of FUSE."""
 NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A key, in ZeroMQ's 40 characters; without its secret half it is somebody else's."""
+    """A key in ZeroMQ's 40 characters. Without its secret half it belongs to somebody else."""
 
     name: str
     public: bytes
@@ -37,7 +35,7 @@ class Pair:
 
 
 def folder() -> Path:
-    """Where keys are unless told: HEADWAY_KEYS, else headway/keys of the user's configuration."""
+    """Returns the default folder: HEADWAY_KEYS, else headway/keys of the user's configuration."""
     if given := os.environ.get("HEADWAY_KEYS"):
         return Path(given)
     return Path(os.environ.get("XDG_CONFIG_HOME") or home("HEADWAY_KEYS") / ".config") / "headway" / "keys"
@@ -49,19 +47,17 @@ def new(name: str, out: Path) -> tuple[Path, Path]:
     Only its owner may read the secret one.
 
     Raises:
-        UsageError: No such name can be, or one of the files is there.
-        RunError: They cannot be written.
+        UsageError: The name is invalid, or one of the files exists.
+        RunError: The files cannot be written.
     """
     if not NAMES.fullmatch(name):
         raise UsageError(
-            f"keys new '{name}': no name for a key; take letters, digits, '.', '-' and '_', such as agent-1"
+            f"keys new '{name}': not a name for a key; give letters, digits, '.', '-' and '_', such as agent-1"
         )
     public_file, secret_file = out / f"{name}{PUBLIC}", out / f"{name}{SECRET}"
     for file in (public_file, secret_file):
         if file.exists():
-            raise UsageError(
-                f"{file}: is there already, and a key is never overwritten; give another name or --out"
-            )
+            raise UsageError(f"{file}: exists already, and a key is never overwritten; give another name or --out")
     public, secret = zmq.curve_keypair()
     try:
         make_path(out, 0o700)
@@ -73,7 +69,7 @@ def new(name: str, out: Path) -> tuple[Path, Path]:
             raise
     except FileExistsError as error:
         there = error.filename2 or error.filename
-        raise UsageError(f"{there}: is there already; give another name or --out") from None
+        raise UsageError(f"{there}: exists already; give another name or --out") from None
     except OSError as error:
         raise RunError(
             f"{error.filename or out}: {error.strerror}; give a folder that can be written: --out DIR"
@@ -82,30 +78,33 @@ def new(name: str, out: Path) -> tuple[Path, Path]:
 
 
 def _write(file: Path, text: str) -> None:
-    """A new file that nobody else can read, not even at first.
+    """Writes a new file that no other user can read, not even at first.
 
-    It is there whole or not at all, but where the file system has no links a crash may leave half.
+    It is there whole or not at all. Only on a file system without links, a crash may leave a part.
     """
     # Other users who may write the folder cannot have made a file of this name.
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
-    _write_new(beside, text)
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    _write_new(temporary, text)
     try:
-        # Unlike a rename it overwrites nothing.
-        os.link(beside, file)
+        # Unlike a rename, a link overwrites nothing.
+        os.link(temporary, file)
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
         _write_new(file, text)
     finally:
-        beside.unlink()
+        temporary.unlink()
 
 
 def _write_new(file: Path, text: str) -> None:
-    """A file that this process makes, of its own user alone. Raises OSError, and leaves nothing."""
+    """Writes a file that this process makes, for its own user only.
+
+    Raises OSError, and leaves nothing.
+    """
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(descriptor, "w") as out:
-            # zmq.auth's format: lines before `curve` are somebody's remarks.
+            # zmq.auth's format: lines before `curve` are comments.
             out.write("metadata\n" + text)
             out.flush()
             os.fsync(out.fileno())
@@ -115,9 +114,9 @@ def _write_new(file: Path, text: str) -> None:
 
 
 def read(file: Path) -> Pair:
-    """A key from its file.
+    """Reads a key from its file.
 
-    Raises UsageError: it is not there, is none, or others may read its secret.
+    Raises UsageError if it is missing or invalid, or other users may read its secret.
     """
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -130,17 +129,17 @@ def read(file: Path) -> Pair:
         raise UsageError(f"{file}: not a key; remove it, and make one: headway keys new NAME")
     if "secret" in found:
         if mode & 0o077:
-            cure = f"keep it yours: chmod 600 {shlex.quote(str(file))}"
-            raise UsageError(f"{file}: others may read this secret; {cure}")
+            cure = f"run chmod 600 {shlex.quote(str(file))}"
+            raise UsageError(f"{file}: other users may read this secret; {cure}")
         if zmq.curve_public(found["secret"].encode()).decode() != found["public"]:
-            raise UsageError(f"{file}: its two keys are no pair; copy it again, or make another")
+            raise UsageError(f"{file}: its two keys are not a pair; copy it again, or make another")
     secret = found.get("secret")
     name = file.name.removesuffix(SECRET).removesuffix(PUBLIC)
     return Pair(name, found["public"].encode(), secret.encode() if secret else None)
 
 
 def own(name: str) -> Pair:
-    """One's own pair, by the name of a key in `folder()` or by a file. Raises UsageError."""
+    """Returns a pair by the name of a key in `folder()` or by a file. Raises UsageError."""
     file = Path(name) if "/" in name or name.endswith((SECRET, PUBLIC)) else folder() / f"{name}{SECRET}"
     pair = read(file)
     if pair.secret is None:
@@ -149,7 +148,7 @@ def own(name: str) -> Pair:
 
 
 def loopback() -> Pair:
-    """The pair of this user's own hosts and agents on this machine.
+    """Returns the pair of this user's own hosts and agents on this machine.
 
     Raises UsageError and RunError.
     """
@@ -165,7 +164,7 @@ def loopback() -> Pair:
 
 
 def public_of(place: Path) -> dict[bytes, str]:
-    """The public keys of a folder's *.key files, or of one file, with their names.
+    """Returns the public keys of a folder's *.key files, or of one file, with their names.
 
     Raises UsageError.
     """
@@ -174,7 +173,7 @@ def public_of(place: Path) -> dict[bytes, str]:
 
 
 def listed(place: Path) -> list[Pair]:
-    """All keys of a folder, by name.
+    """Returns all keys of a folder, by name.
 
     Each has its secret half if that is there. Raises UsageError.
     """
@@ -184,16 +183,16 @@ def listed(place: Path) -> list[Pair]:
 
 
 class Guest:
-    """Says of a client's key whether it is on the list, for zmq.auth; and counts."""
+    """Decides for zmq.auth whether a client's key is allowed, and counts."""
 
     def __init__(self, allowed: dict[bytes, str]) -> None:
-        """`allowed` are public keys with names."""
+        """Takes `allowed`, public keys with names."""
         self.allowed = allowed
         self.counted: Counter[str] = Counter()
-        """accepted, refused."""
+        """Counts of `accepted` and `refused`."""
 
     def callback(self, domain: str, key: bytes) -> bool:
-        """Is it on the list? As zmq.auth wants it."""
+        """Returns whether the key is allowed, in the form that zmq.auth needs."""
         del domain
         is_known = key in self.allowed
         self.counted["accepted" if is_known else "refused"] += 1

@@ -1,7 +1,7 @@
-"""A tuner that goes on learning where it works ("BBR tuner", section V-C).
+"""A tuner that continues to learn in use ("BBR tuner", section V-C).
 
-It uses PPO from a trained model, at 1e-4. Updates are a thread's: no answer waits for one. What a
-neighbour shares is looked at before it is used.
+It uses PPO from a trained model, at 1e-4. Updates run in a thread, so that no answer waits for one.
+What a neighbour shares is checked before it is used.
 """
 
 from __future__ import annotations
@@ -43,44 +43,44 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 LEARNING_RATE = 1e-4
-"""The paper's, online."""
+"""The paper's learning rate, online."""
 ENOUGH = 512
 """Tuples of an update: about as many as two updates of an offline training's simulation."""
 MOST_KEPT = 4096
-"""While an update lasts; the oldest go."""
+"""The most tuples that are kept during an update; the oldest are dropped."""
 MOST_FLOWS = 16384
-"""Whose last decision is remembered."""
+"""The most flows whose last decision is remembered."""
 PAUSE_S = 30.0
-"""A flow that says nothing for this time begins a new trajectory."""
+"""A flow that is silent for this time in s begins a new trajectory."""
 LEAST_OF = 5
-"""Rows whose minimum RTT estimates the base RTT."""
+"""Number of rows whose minimum RTT estimates the base RTT."""
 MOST_TOLD, MOST_NEIGHBOURS = 64, 16
 """Trajectories of neighbours that wait for an update, and neighbours whose weights are kept."""
 OLD_S = 600.0
-"""What neighbours told this long ago is not used any more."""
+"""Messages of neighbours that are older than this in s are not used."""
 MOST_SENT, LONGEST = 4, 256
-"""Trajectories that neighbours are told after an update, and their steps."""
+"""Trajectories that neighbours get after an update, and their steps."""
 MOST_WEIGHT = 1e3
-"""Of a network's: those of trained tuners are below 10."""
+"""The largest weight of a network: those of trained tuners are below 10."""
 VALUE_DIFFERENCE = 0.5
 """Weight of the penalty on the difference from neighbours' value functions."""
 
 
 @dataclass(frozen=True)
 class Reward:
-    """The paper's (section IV-A), of what a host knows.
+    """The paper's reward (section IV-A), from what a host knows.
 
-    `alpha` x utilisation + (1 - `alpha`) / (1 + exp(error of RTprop over `unit_ms`)). Utilisation
-    is throughput over BtlBw, at most 1. The minimum RTT of the flow's last five rows estimates the
-    base RTT. It is too large while a queue stands for that long, and out of date for that long once
-    a path has become longer.
+    It is `alpha` x utilisation + (1 - `alpha`) / (1 + exp(error of RTprop over `unit_ms`)).
+    Utilisation is throughput over BtlBw, at most 1. The minimum RTT of the flow's last five rows
+    estimates the base RTT. It is too large while a queue stands for that long, and too small for
+    that long after a path has become longer.
     """
 
     alpha: float = 0.65
     unit_ms: float = 5.0
 
     def of(self, rows: Sequence[Row]) -> float | None:
-        """Of the newest of a flow's rows; None where something of it is not known."""
+        """Returns the reward of the newest of a flow's rows; None if a value is unknown."""
         newest = rows[-1]
         least = [value for row in rows[-LEAST_OF:] if (value := row.get("rtt_min_ms")) is not None]
         rate, btlbw, rtprop = (newest.get(name) for name in ("throughput_mbps", "btlbw_mbps", "rtprop_ms"))
@@ -92,7 +92,7 @@ class Reward:
 
 @dataclass(frozen=True)
 class _Decision:
-    """What a flow was told, and what was seen then."""
+    """The settings that a flow got, and the observation then."""
 
     at: float
     seen: Array
@@ -102,7 +102,7 @@ class _Decision:
 
 @dataclass(frozen=True)
 class _Tuple:
-    """[measurement, action, reward], and what came after it."""
+    """A tuple [measurement, action, reward], and what came after it."""
 
     decision: _Decision
     reward: float
@@ -117,24 +117,21 @@ class _Neighbour:
 
 @dataclass
 class _Learned:
-    """What an update leaves."""
+    """The result of an update."""
 
     actor: dict[str, torch.Tensor]
     shares: list[Episode | Weights] = field(default_factory=list)
 
 
 class LearningPolicy:
-    """Decides as `ModelPolicy` does, but draws from the policy.
-
-    It learns from what comes of it.
-    """
+    """Decides as `ModelPolicy` does, but draws from the policy. It learns from the results."""
 
     def __init__(self, name: str | Path, seed: int = 1, state: Path | None = None) -> None:
-        """Begins with a model, by name or folder, or with what `state`, a folder, has of it.
+        """Begins with a model, by name or folder, or with the state in the folder `state`.
 
         Raises UsageError.
         """
-        # Beside an agent's own thread; its networks are small.
+        # It shares the cores with the agent's own thread, and its networks are small.
         torch.set_num_threads(1)
         model = load(name)
         card = model.card
@@ -148,7 +145,7 @@ class LearningPolicy:
         self.rules = Rules()
         self.counters: Counter[str] = Counter()
         self.outbox: deque[Episode | Weights] = deque(maxlen=64)
-        """For neighbours, to be sent and taken out."""
+        """Messages for neighbours. The sender takes them out."""
         seen = spaces.Box(-np.inf, np.inf, (len(self._model.table),), np.float32)
         net = Net(tuple(card["net"]["layers"][1:-1]), card["net"]["activations"][0])
         terms = replace(Terms(), learning_rate=LEARNING_RATE)
@@ -169,26 +166,25 @@ class LearningPolicy:
         self._update: Future[_Learned | None] | None = None
         self._updated = math.nan
         self._why: str | None = None
-        """The last update that failed."""
+        """The error of the last update that failed."""
         self.unsaved: str | None = None
-        """Why the last update is not in the folder; None where it is, or where there is no
-        folder."""
+        """Why the last update is not in the folder; None if it is, or without a folder."""
 
     @property
     def id(self) -> str:
-        """The model's, with how often it was updated."""
+        """The model's id, with the number of its updates."""
         return f"{self._title}+{self.counters['updates']}"
 
     def decide(
         self, flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()
     ) -> list[dict[str, float]]:
-        """As `decide_for`, of flows that nobody knows again: nothing is learned."""
+        """Decides as `decide_for` does, for flows without names: it learns nothing from them."""
         return [self._settings(one.action) for one in self._draw(self._model.table.fill(flows, others))]
 
     def decide_for(
         self, names: Sequence[str], flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()
     ) -> list[dict[str, float]]:
-        """Settings for each of `flows`, drawn; what came of those before is learned from."""
+        """Draws settings for each of `flows`. It learns from the results of earlier ones."""
         self._take_update()
         if not flows:
             return []
@@ -204,7 +200,7 @@ class LearningPolicy:
         return [self._settings(one.action) for one in drawn]
 
     def take(self, message: Episode | Weights) -> str | None:
-        """What a neighbour shares; why it is not used, in a word."""
+        """Takes what a neighbour shares. Returns in a word why it is not used, or an empty text."""
         why = "agent" if message.agent_hash != self.agent_hash else None
         if why is None:
             why = self._take_episode(message) if isinstance(message, Episode) else self._take_weights(message)
@@ -212,7 +208,7 @@ class LearningPolicy:
         return why
 
     def describe(self) -> Learning:
-        """For `headway tune status`."""
+        """Describes the learner for `headway tune status`."""
         since = time.monotonic() - self._updated
         return {
             "counters": dict(self.counters),
@@ -228,7 +224,7 @@ class LearningPolicy:
         }
 
     def close(self) -> None:
-        """Waits for an update under way, some seconds at most.
+        """Waits for an update under way, at most some seconds.
 
         It saves what could not be saved before. Afterwards `unsaved` says whether something is
         lost.
@@ -238,7 +234,7 @@ class LearningPolicy:
         if self.unsaved:
             self._save(self.counters["updates"])
 
-    # What is learned from
+    # Collecting tuples
 
     def _draw(self, tables: Array) -> list[_Decision]:
         if not len(tables):
@@ -254,7 +250,7 @@ class LearningPolicy:
         return dict(zip(self.parameters, self._model.choices[action], strict=True))
 
     def _keep(self, name: str, before: _Decision, rows: Sequence[Row], now: _Decision) -> bool:
-        """Learns from it later, if it can be true."""
+        """Keeps a tuple to learn from, if it can be true."""
         if now.at - before.at > PAUSE_S:
             return False
         reward = self._reward.of(rows)
@@ -289,15 +285,15 @@ class LearningPolicy:
             return
         self._ended, self._chains = [], OrderedDict()
         now = time.monotonic()
-        told = [one for at, one in self._told if now - at < OLD_S]
+        shared = [one for at, one in self._told if now - at < OLD_S]
         states = [one.state for one in self._neighbours.values() if now - one.at < OLD_S]
-        # Each once: who falls silent, or lags behind, does not hold this one back.
+        # Once for each neighbour, so that a silent or slow one does not delay this agent.
         self._told.clear()
         self._neighbours.clear()
-        self._update = self._hand.submit(self._learn, chains, told, states)
+        self._update = self._hand.submit(self._learn, chains, shared, states)
 
     def _take_update(self) -> None:
-        """Acts by what an update has left, once it has ended."""
+        """Uses the result of an update, once it has ended."""
         if self._update is None or not self._update.done():
             return
         update, self._update = self._update, None
@@ -316,19 +312,19 @@ class LearningPolicy:
     # In the learner's thread
 
     def _learn(
-        self, chains: list[list[_Tuple]], told: list[Trajectories], states: list[dict[str, torch.Tensor]]
+        self, chains: list[list[_Tuple]], shared: list[Trajectories], states: list[dict[str, torch.Tensor]]
     ) -> _Learned | None:
-        """One update; None, and all as it was, if something comes of it that is no number."""
+        """Makes one update. Returns None, and changes nothing, if a result is not finite."""
         policy = self._learner.policy
         before = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
-        # What it gives are its own tensors, which a step changes.
+        # Its state refers to its own tensors, which a step changes.
         optimiser = copy.deepcopy(policy.optimizer.state_dict())
         try:
-            self._learner.learn([_trajectories(chains), *told], self._estimates(states), VALUE_DIFFERENCE)
+            self._learner.learn([_trajectories(chains), *shared], self._estimates(states), VALUE_DIFFERENCE)
             actors = [self._learner.actor(), *states]
             self._learner.take({name: torch.stack([one[name] for one in actors]).mean(0) for name in actors[0]})
             if not _is_sane(policy.state_dict()):
-                raise FloatingPointError("weights that are no numbers, or beyond all bounds")
+                raise FloatingPointError("weights that are not finite, or too large")
         except Exception as error:
             self._why = f"{type(error).__name__}: {error}"[:200]
             policy.load_state_dict(before)
@@ -339,7 +335,7 @@ class LearningPolicy:
         return _Learned(self._learner.actor(), [*self._episodes(chains), self._weights(weights)])
 
     def _save(self, updates: int) -> None:
-        """Writes what is learned into the folder.
+        """Writes the learner's state into the folder.
 
         A full disk costs no update: the next one is saved with it.
         """
@@ -375,10 +371,10 @@ class LearningPolicy:
             self._learner.policy.load_state_dict(saved["weights"])
             self._learner.policy.optimizer.load_state_dict(saved["optimiser"])
         except (KeyError, RuntimeError, ValueError):
-            raise UsageError(f"--state {folder}: of another network; give another folder") from None
+            raise UsageError(f"--state {folder}: belongs to another network; give another folder") from None
         self.counters["updates"] = int(saved["updates"])
 
-    # What neighbours share
+    # Messages of neighbours
 
     def _episodes(self, chains: list[list[_Tuple]]) -> list[Episode]:
         return [
@@ -426,13 +422,13 @@ class LearningPolicy:
         numbers = np.array([(step.reward, step.log_prob) for step in message.steps])
         if not (np.isfinite(seen).all() and np.isfinite(numbers).all()):
             return "number"
-        # A log-probability is at most 0; below this the action was all but impossible.
+        # A log-probability is at most 0; below this the action was practically impossible.
         if (numbers[:, 1] > 1e-6).any() or (numbers[:, 1] < -30).any():
             return "number"
         if not all(self.rules.accepts_reward(step.reward) for step in message.steps):
             return "reward"
         ended = np.zeros((len(actions), 1), dtype=bool)
-        told = Trajectories(
+        trajectories = Trajectories(
             seen[:-1, None],
             np.array(actions, dtype=np.int64)[:, None],
             numbers[:, :1],
@@ -441,7 +437,7 @@ class LearningPolicy:
             ended,
             seen[1:, None],
         )
-        self._told.append((time.monotonic(), told))
+        self._told.append((time.monotonic(), trajectories))
         return None
 
     def _take_weights(self, message: Weights) -> str | None:
@@ -465,18 +461,18 @@ class LearningPolicy:
 
 
 def _reward_of(card: dict[str, Any]) -> Reward:
-    """With the weights that the model was trained with."""
+    """Returns the reward with the weights that the model was trained with."""
     trained = trained_with(card, "reward")
     return Reward(**{name: float(trained[name]) for name in ("alpha", "unit_ms") if name in trained})
 
 
 def _is_sane(state: Mapping[str, torch.Tensor]) -> bool:
-    """Are all numbers, and none so large that the networks' answers are none?"""
+    """Are all numbers finite, and none so large that the networks' outputs are not?"""
     return all(bool((tensor.abs() < MOST_WEIGHT).all()) for tensor in state.values())
 
 
 def _trajectories(chains: Sequence[Sequence[_Tuple]]) -> Trajectories:
-    """Chains beside one another, `[T, n]`; what is beyond a chain's end is not valid."""
+    """Arranges chains side by side, `[T, n]`. Steps beyond a chain's end are not valid."""
     steps, count = max(map(len, chains)), len(chains)
     width = len(chains[0][0].decision.seen)
     seen, following = (np.zeros((steps, count, width), dtype=np.float32) for _ in range(2))

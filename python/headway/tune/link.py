@@ -1,4 +1,4 @@
-"""Endpoints, and how sockets there are made safe.
+"""Endpoints, and the security of their sockets.
 
 They are encrypted and authenticated, or on loopback only.
 """
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 DEFAULT = "tcp://127.0.0.1:5757"
 QUEUE = 64
-"""High-water marks: as many messages wait for each peer, either way; what finds no room is counted,
-not kept."""
+"""High-water marks: as many messages wait for each peer, in each direction. Others are counted and
+dropped."""
 HANDSHAKE_MS = 2000
 DOMAIN = "headway"
-"""Of ZAP: whose list it is."""
+"""ZAP's domain, which selects the list of allowed keys."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An agent's address, and the public key by which it is known."""
+    """An agent's address, and its public key."""
 
     url: str
     public: bytes | None = None
@@ -39,9 +39,9 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Security:
-    """What one process has in hand: its own pair, and who may come.
+    """The keys of a process: its own pair, and those that may connect.
 
-    On loopback it may have nothing at all.
+    On loopback it may have none.
     """
 
     pair: Pair | None
@@ -49,12 +49,12 @@ class Security:
 
     @property
     def is_insecure(self) -> bool:
-        """Neither encrypted nor authenticated?"""
+        """Is the link neither encrypted nor authenticated?"""
         return self.pair is None
 
 
 def is_loopback(url: str) -> bool:
-    """Does nobody beyond this machine hear of it?"""
+    """Is the address reachable from this machine only?"""
     if url.startswith("ipc://"):
         return True
     host = url.removeprefix("tcp://").rpartition(":")[0].strip("[]")
@@ -65,7 +65,7 @@ def is_loopback(url: str) -> bool:
 
 
 def checked(url: str, option: str) -> str:
-    """The endpoint as ZeroMQ has it. Raises UsageError."""
+    """Returns the endpoint as ZeroMQ has it. Raises UsageError."""
     text = url if "://" in url else f"tcp://{url}"
     if not re.fullmatch(r"tcp://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9*._-]+):([0-9]{1,5}|\*)|ipc:///.+", text):
         raise UsageError(f"{option} '{url}': not an endpoint; write tcp://10.0.0.1:5757, or ipc:///run/agent.sock")
@@ -73,10 +73,10 @@ def checked(url: str, option: str) -> str:
 
 
 def security(*, key: str | None, peers: Path | None, insecure: bool, urls: list[str]) -> Security:
-    """What is asked for, if it is safe at these endpoints.
+    """Returns the requested security, if it is safe at these endpoints.
 
-    With neither a key nor `insecure`, on loopback, the user's own `loopback` pair: who has it may
-    come. `peers` is a folder of public keys, or one, of those who may come.
+    With neither a key nor `insecure`, on loopback, it is the user's own `loopback` pair, whose
+    owners may connect. `peers` is a folder of the public keys that may connect, or one of them.
 
     Raises:
         UsageError: Beyond loopback without keys, `insecure` beyond loopback, or a malformed key.
@@ -84,14 +84,15 @@ def security(*, key: str | None, peers: Path | None, insecure: bool, urls: list[
     beyond = [url for url in urls if not is_loopback(url)]
     if insecure:
         if key or peers:
-            raise UsageError("--insecure: needs no keys; leave out one or the other")
+            raise UsageError("--insecure: cannot be given with keys; leave out one of them")
         if beyond:
             raise UsageError(f"--insecure: {beyond[0]} is not on loopback; make keys: headway keys new NAME")
         return Security(None, {})
     if key is None:
         if beyond:
             raise UsageError(
-                f"{beyond[0]}: beyond loopback it takes a key; make one: headway keys new NAME, and give --key NAME"
+                f"{beyond[0]}: beyond loopback a key is required; make one: headway keys new NAME, "
+                f"and give --key NAME"
             )
         pair = keys.loopback()
         return Security(pair, {pair.public: pair.name, **(keys.public_of(peers) if peers else {})})
@@ -99,9 +100,9 @@ def security(*, key: str | None, peers: Path | None, insecure: bool, urls: list[
 
 
 def endpoint(text: str, option: str, safe: Security) -> Endpoint:
-    """`URL` or `URL=FILE` with the public key of who is there.
+    """Returns the endpoint of `URL` or `URL=FILE`, where FILE has the agent's public key.
 
-    Without a file, on loopback, it is that of the own pair. Raises UsageError.
+    Without a file, on loopback, the key is that of the own pair. Raises UsageError.
     """
     url, _, file = text.partition("=")
     url = checked(url, option)
@@ -111,11 +112,11 @@ def endpoint(text: str, option: str, safe: Security) -> Endpoint:
         return Endpoint(url, keys.read(Path(file)).public)
     if safe.pair.name == keys.LOOPBACK and is_loopback(url):
         return Endpoint(url, safe.pair.public)
-    raise UsageError(f"{option} '{text}': whose key is there? Write {url}=agent.key, the agent's public key")
+    raise UsageError(f"{option} '{text}': the agent's public key is missing; write {url}=agent.key")
 
 
 def bounded(socket: Any) -> None:
-    """Limits that every socket has: queues, a message's size, how long what is unsent lingers."""
+    """Sets every socket's limits: queues, a message's size, time for unsent messages."""
     socket.setsockopt(zmq.SNDHWM, QUEUE)
     socket.setsockopt(zmq.RCVHWM, QUEUE)
     socket.setsockopt(zmq.MAXMSGSIZE, messages.LARGEST)
@@ -125,18 +126,18 @@ def bounded(socket: Any) -> None:
 
 
 def dealer(context: zmq.asyncio.Context, to: Endpoint, safe: Security, *, reconnects: bool) -> zmq.asyncio.Socket:
-    """A socket that talks to `to`. Without `reconnects` it tries once, and its owner opens another.
+    """Makes a socket that talks to `to`.
 
-    Raises RunError.
+    Without `reconnects` it tries once, and its owner opens another. Raises RunError.
     """
     socket = context.socket(zmq.DEALER)
     try:
         bounded(socket)
         if reconnects:
-            # libzmq's own doubling from the first to the last.
+            # libzmq doubles the wait from the first value to the last.
             socket.setsockopt(zmq.RECONNECT_IVL, 100)
             socket.setsockopt(zmq.RECONNECT_IVL_MAX, 5000)
-            # Nothing waits for who is not there.
+            # Messages are not queued for a peer that is not connected.
             socket.setsockopt(zmq.IMMEDIATE, 1)
         else:
             socket.setsockopt(zmq.RECONNECT_IVL, -1)
@@ -152,14 +153,11 @@ def dealer(context: zmq.asyncio.Context, to: Endpoint, safe: Security, *, reconn
 
 
 def router(context: zmq.asyncio.Context, url: str, safe: Security) -> zmq.asyncio.Socket:
-    """The socket of an agent, which answers who asks.
-
-    Raises RunError if somebody else is at `url`.
-    """
+    """Makes the socket of an agent. Raises RunError if another process listens at `url`."""
     socket = context.socket(zmq.ROUTER)
     try:
         bounded(socket)
-        # An answer to who has gone is an error, which is counted.
+        # An answer to a peer that has gone is an error, which is counted.
         socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
         if safe.pair is not None:
             socket.curve_publickey = safe.pair.public

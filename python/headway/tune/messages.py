@@ -1,4 +1,4 @@
-"""What hosts and agents say to each other, and agents among themselves.
+"""Messages between hosts and agents, and between agents.
 
 Messages are MessagePack, checked field by field.
 """
@@ -16,10 +16,10 @@ SCHEMA = 1
 """Rises when a field changes its meaning; a reader refuses any other."""
 
 LARGEST = 1 << 20
-"""Bytes of a message."""
+"""The most bytes of a message."""
 
 MOST_FLOWS = 2048
-"""Of one message: with the longest ids they have room in `LARGEST`."""
+"""The most flows of one message. With the longest ids they fit into `LARGEST`."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -31,7 +31,7 @@ Values32 = Annotated[list[float], Meta(max_length=65536)]
 
 
 class Message(msgspec.Struct, tag_field="type", kw_only=True, frozen=True):
-    """What all have; `schema` is the version of the fields."""
+    """The fields of all messages; `schema` is the version of the fields."""
 
     schema: int = SCHEMA
 
@@ -40,12 +40,12 @@ class Hello(Message, tag="hello", frozen=True):
     """The first message of a host, or of a neighbour, on each connection."""
 
     name: Name
-    """Whose; the same after a restart."""
+    """The sender's name, the same after a restart."""
     instance: Name
-    """Another after each start: who has it counts from 1."""
+    """A new text after each start. Each instance counts its messages from 1."""
     is_agent: bool = False
     controller: str = ""
-    """Whose flows are tuned."""
+    """The controller whose flows are tuned."""
     t1_s: Seconds = 0.02
     t2_s: Seconds = 1.0
     parameters: Annotated[list[Name], Meta(max_length=64)] = []
@@ -53,31 +53,31 @@ class Hello(Message, tag="hello", frozen=True):
 
 
 class Stats(Message, tag="stats", frozen=True):
-    """A host's flows in the interval that has ended: a row each."""
+    """A host's flows in the interval that has ended: a row for each."""
 
     host: Name
     instance: Name
     sequence: Count
-    """Counts from 1, with each message of this kind."""
+    """Counts the messages of this kind from 1."""
     columns: Columns
     flows: Flows
-    """By the flow's id, values in the order of `columns`; None where one is not known."""
+    """Values by the flow's id, in the order of `columns`; None for an unknown value."""
     closed: Annotated[list[Name], Meta(max_length=MOST_FLOWS)] = []
-    """Flows that are no more."""
+    """Flows that have ended."""
 
 
 class Settings(Message, tag="settings", frozen=True):
     """An agent's answer to `Stats`."""
 
     sequence: Count
-    """Of the `Stats` that it answers."""
+    """The sequence number of the `Stats` that it answers."""
     policy: Annotated[str, Meta(max_length=256)]
-    """What decided: a model's id."""
+    """The id of the model that decided."""
     flows: Annotated[
         dict[Name, Annotated[dict[Name, float], Meta(max_length=64)]],
         Meta(max_length=MOST_FLOWS),
     ]
-    """By the flow's id, or `*` for all: parameters and their values, times in seconds."""
+    """Parameters and their values by the flow's id, or `*` for all flows; times are in seconds."""
 
 
 class Heartbeat(Message, tag="heartbeat", frozen=True):
@@ -87,14 +87,14 @@ class Heartbeat(Message, tag="heartbeat", frozen=True):
 
 
 class Goodbye(Message, tag="goodbye", frozen=True):
-    """Who says it ends by intent."""
+    """The sender ends on purpose."""
 
     name: Name
     reason: Annotated[str, Meta(max_length=256)] = ""
 
 
 class Error(Message, tag="error", frozen=True):
-    """What cannot be answered, and why."""
+    """A message that cannot be answered, and why."""
 
     code: Name
     """busy, refused, policy, schema or invalid."""
@@ -113,14 +113,14 @@ class Observations(Message, tag="observations", frozen=True):
 
 
 class Step(msgspec.Struct, kw_only=True, frozen=True):
-    """Of a trajectory: [state, action, reward]."""
+    """A step of a trajectory: [state, action, reward]."""
 
     state: Values32
     action: Annotated[list[float], Meta(max_length=64)]
     """The settings, in the order of the agent's parameters."""
     reward: float
     log_prob: float
-    """Of the action, by the policy that drew it."""
+    """Log-probability of the action, by the policy that drew it."""
 
 
 class Episode(Message, tag="episode", frozen=True):
@@ -130,11 +130,11 @@ class Episode(Message, tag="episode", frozen=True):
     instance: Name
     sequence: Count
     policy: Annotated[str, Meta(max_length=256)]
-    """Whose actions these are."""
+    """The policy that acted."""
     agent_hash: Annotated[str, Meta(max_length=128)]
-    """Of features and actions; who has another cannot use it."""
+    """Hash of features and actions. An agent with another hash cannot use it."""
     steps: Annotated[list[Step], Meta(max_length=4096)]
-    """Of one flow, one after another."""
+    """The steps of one flow, one after another."""
     after: Values32
     """The state after the last."""
 
@@ -147,7 +147,7 @@ class Weights(Message, tag="weights", frozen=True):
     sequence: Count
     policy: Annotated[str, Meta(max_length=256)]
     agent_hash: Annotated[str, Meta(max_length=128)]
-    """Of features and actions; who has another cannot use it."""
+    """Hash of features and actions. An agent with another hash cannot use it."""
     safetensors: Annotated[bytes, Meta(max_length=LARGEST)]
 
 
@@ -157,7 +157,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class _Head(msgspec.Struct):
-    """What every version has."""
+    """The fields of every version."""
 
     type: str
     schema: int
@@ -172,7 +172,7 @@ class Refused(Exception):  # noqa: N818
 
 
 def encode(message: AnyMessage) -> bytes:
-    """The message's bytes. Raises ValueError beyond `LARGEST`."""
+    """Returns the message's bytes. Raises ValueError beyond `LARGEST`."""
     data: bytes = _encoder.encode(message)
     if len(data) > LARGEST:
         raise ValueError(f"a message of {len(data)} bytes, must be at most {LARGEST}")
@@ -189,7 +189,7 @@ class Reader:
         self._types = {str(kind.__struct_config__.tag) for kind in AnyMessage.__args__}
 
     def decode(self, data: bytes) -> AnyMessage:
-        """The message. Raises Refused; never anything else, whatever the bytes."""
+        """Returns the message. Raises Refused, and never another error, whatever the bytes."""
         try:
             return self._decode(data)
         except Refused as refused:
@@ -216,7 +216,7 @@ class Reader:
 
 
 def _check(message: AnyMessage) -> None:
-    """What field types do not say."""
+    """Checks what field types do not say."""
     if isinstance(message, Stats | Observations):
         wanted = len(message.columns)
         for flow, values in message.flows.items():
@@ -231,5 +231,5 @@ def _check(message: AnyMessage) -> None:
 
 
 def rows_of(message: Stats | Observations) -> dict[str, dict[str, float | None]]:
-    """The rows by flow, their features by name."""
+    """Returns the rows by flow, with their features by name."""
     return {flow: dict(zip(message.columns, values, strict=True)) for flow, values in message.flows.items()}

@@ -1,4 +1,4 @@
-"""Where flow statistics come from: the host's side that observes (section III-B, Monitor)."""
+"""The source of flow statistics: the host's side that observes (section III-B, Monitor)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class Monitor(Protocol):
     """Samples the flows of a host, every T1."""
 
     controller: str
-    """Whose flows these are, as sockets name it."""
+    """The controller of the flows, as sockets name it."""
 
     def sample(self) -> list[FlowStats]:
-        """The flows that there are now, each once; takes a small part of T1.
+        """Returns the present flows, each once. It takes a small part of T1.
 
         Raises:
-            RunError: It cannot look now; the next time it may.
+            RunError: It failed this time, and may succeed the next time.
         """
 
     def close(self) -> None:
-        """Gives back what it holds; a second time does nothing."""
+        """Releases what it holds; a second call does nothing."""

@@ -1,6 +1,6 @@
 """The network namespaces of this machine.
 
-A BPF controller's flows are in all of them, and sock_diag sees one alone.
+A BPF controller's flows are in all of them, and one sock_diag sees only its own.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 CLONE_NEWNET = 0x40000000
 NAMED = "/run/netns"
-"""Where `ip netns` keeps its own."""
+"""The folder in which `ip netns` keeps namespaces."""
 EVERY_S = 0.5
 
 
 def files() -> dict[int, str]:
-    """A file of each namespace that a process is in or holds open, or that `ip netns` has named.
+    """Returns a file of each namespace of a process or of `ip netns`.
 
-    Files are by inode. Processes of others are left out without CAP_SYS_PTRACE. About 10 ms for a
-    hundred processes.
+    A process may be in a namespace or hold it open. Files are by inode. Without CAP_SYS_PTRACE
+    processes of other users are left out. It takes about 10 ms for a hundred processes.
     """
     found: dict[int, str] = {}
     for path in _candidates():
-        # What was there a moment ago may be gone.
+        # A process may have ended a moment ago.
         with suppress(OSError):
             found.setdefault(os.stat(path).st_ino, path)
     return found
@@ -54,13 +54,13 @@ def _candidates() -> Iterator[str]:
 
 
 class Namespaces:
-    """sock_diag of every namespace, those that come and go among them.
+    """Keeps a sock_diag of every namespace, also if namespaces come and go.
 
     A thread of its own finds them.
     """
 
     def __init__(self, every_s: float = EVERY_S) -> None:
-        """Looks each `every_s`. Raises RunError without the right to enter them."""
+        """Looks every `every_s`. Raises RunError without the right to enter them."""
         self._every_s = every_s
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._lock = threading.Lock()
@@ -79,11 +79,12 @@ class Namespaces:
             raise RunError(f"network namespaces: {refused_entry(self._failure.errno or 0)}")
 
     def diags(self) -> list[Diag]:
-        """Those of the namespaces that were there when it last looked."""
+        """Returns those of the namespaces that existed at the last look."""
         with self._lock:
             found, gone = list(self._found.values()), self._gone
             self._gone = []
-        # An open one would keep its namespace alive. Closed here, where they are used.
+        # An open one would keep its namespace alive. It is closed here, in the thread that uses
+        # them.
         for one in gone:
             one.close()
         return found
@@ -97,7 +98,7 @@ class Namespaces:
         self._found, self._gone = {}, []
 
     def _run(self, looked: threading.Event) -> None:
-        # A thread has a namespace of its own to be in: nobody else's changes.
+        # A thread can enter a namespace alone, without changing another's.
         home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         try:
             self._enter(home)
@@ -105,7 +106,8 @@ class Namespaces:
                 try:
                     self._look(home)
                 except OSError:
-                    # Such as too many open files: refused at the start, looked again later.
+                    # Errors such as too many open files raise at the start, and are tried again
+                    # later.
                     if not looked.is_set():
                         raise
                 looked.set()
@@ -120,7 +122,7 @@ class Namespaces:
         there = files()
         new: dict[int, Diag] = {}
         for inode in there.keys() - self._found.keys():
-            # Gone meanwhile, or another user's: looked at again next time.
+            # The namespace is gone, or belongs to another user; it is tried again next time.
             with suppress(OSError, RunError):
                 new[inode] = self._open(inode, there[inode], home)
         with self._lock:
@@ -131,7 +133,7 @@ class Namespaces:
         namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if os.fstat(namespace).st_ino != inode:
-                raise OSError(errno.ESTALE, "another namespace by now")
+                raise OSError(errno.ESTALE, "the namespace was replaced")
             self._enter(namespace)
             try:
                 return Diag()

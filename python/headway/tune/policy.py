@@ -1,4 +1,4 @@
-"""From a table to settings: what decides in an agent (section III-B, RL environment model)."""
+"""Policies of an agent: from a table to settings (section III-B, RL environment model)."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class Policy(Protocol):
 
     @property
     def id(self) -> str:
-        """What decides, for the messages: a model's id."""
+        """The id of the model that decides, for messages."""
 
     parameters: tuple[str, ...]
-    """What it sets."""
+    """The parameters that it sets."""
 
     history: int
-    """How many rows of each flow it looks at."""
+    """Number of rows of each flow that it looks at."""
     rows: int
-    """For how many flows its table has room."""
+    """Number of flows that its table has room for."""
 
     def decide(
         self, flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()
     ) -> list[dict[str, float]]:
-        """Settings for each of `flows`: of each its newest rows, the oldest first.
+        """Returns settings for each of `flows`, which are its newest rows, the oldest first.
 
         In a flow's table the other flows, and neighbours' `others`, have the rows below its own.
         """
@@ -52,31 +52,31 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Learns(Protocol):
-    """A policy that learns from what comes of its decisions, and shares that."""
+    """A policy that learns from the results of its decisions, and shares what it learns."""
 
     outbox: deque[Episode | Weights]
-    """For neighbours; the sender takes them out."""
+    """Messages for neighbours; the sender takes them out."""
 
     def decide_for(
         self, names: Sequence[str], flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()
     ) -> list[dict[str, float]]:
-        """As `decide`, of flows that are known again by their names."""
+        """Decides as `decide` does, for flows with names, by which it knows them again."""
 
     def take(self, message: Episode | Weights) -> str | None:
-        """What a neighbour shares; why it is not used, in a word."""
+        """Takes what a neighbour shares. Returns in a word why it is not used, or an empty text."""
 
     def describe(self) -> Learning:
-        """How it learns, for `headway tune status`."""
+        """Describes how it learns, for `headway tune status`."""
 
     def close(self) -> None:
-        """Ends what it does in the background."""
+        """Ends its background work."""
 
 
 class ModelPolicy:
     """A trained model that chooses among settings: dense layers, run in NumPy's float32."""
 
     def __init__(self, model: Model, seed: int = 1) -> None:
-        """Of a checked model. Raises UsageError for one that is no tuner."""
+        """Takes a checked model. Raises UsageError if it is not a tuner."""
         self.id = model.id
         agent = model.card["agent"]
         action = agent["action"]
@@ -98,19 +98,19 @@ class ModelPolicy:
 
     @classmethod
     def load(cls, name: str | Path, seed: int = 1) -> ModelPolicy:
-        """By the name of a model that comes with Headway, or by a folder. Raises UsageError."""
+        """Loads a model that comes with Headway by its name, or a folder. Raises UsageError."""
         from headway.models import load
 
         return cls(load(name), seed)
 
     def outputs(self, tables: Array) -> Array:
-        """What the network puts out for each table: float32 [n, choices]."""
+        """Returns the network's outputs for each table: float32 [n, choices]."""
         return self._net.outputs(tables.astype(np.float32))
 
     def decide(
         self, flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()
     ) -> list[dict[str, float]]:
-        """The settings with the largest output, the first of equal ones, for each flow."""
+        """Returns the settings with the largest output, the first of equal ones, for each flow."""
         if not flows:
             return []
         best = np.argmax(self.outputs(self.table.fill(flows, others)), axis=1)
@@ -118,10 +118,10 @@ class ModelPolicy:
 
 
 def sees_itself_alone(card: Mapping[str, Any]) -> bool:
-    """Was a tuner trained with nobody's rows below a flow's own?
+    """Was a tuner trained without rows of other flows?
 
-    Then each flow had an agent that shares nothing. What a network has never seen is not to be
-    shown to it, though its table has room.
+    Then each flow had an agent that shares nothing. Such a network must not get rows that it has
+    never seen, even if its table has room.
     """
     team = trained_with(card, "env").get("team")
     if not isinstance(team, dict):
@@ -131,9 +131,9 @@ def sees_itself_alone(card: Mapping[str, Any]) -> bool:
 
 
 def trained_with(card: Mapping[str, Any], section: str) -> dict[str, Any]:
-    """A section of the configuration that a model was trained with.
+    """Returns a section of the configuration that a model was trained with.
 
-    It is empty where the card has none.
+    It is empty if the card has none.
     """
     try:
         found = tomllib.loads(card["training"]["config"])[section]
@@ -146,7 +146,7 @@ class Fixed:
     """The same settings for every flow: a control for experiments, and a policy for tests."""
 
     def __init__(self, settings: dict[str, float]) -> None:
-        """What everybody gets, by parameter."""
+        """Takes the settings of all flows, by parameter."""
         self.settings = settings
         self.parameters = tuple(settings)
         self.id = "fixed:" + json.dumps(settings, separators=(",", ":"))
@@ -155,13 +155,13 @@ class Fixed:
     def decide(
         self, flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()
     ) -> list[dict[str, float]]:
-        """The same for each."""
+        """Returns the same settings for each flow."""
         del others
         return [dict(self.settings) for _ in flows]
 
 
 def read_settings(text: str, option: str) -> dict[str, float]:
-    """`rtprop_window=2s,btlbw_window=4`, times in seconds. Raises UsageError."""
+    """Reads `rtprop_window=2s,btlbw_window=4`, with times in seconds. Raises UsageError."""
     from headway.text import nearest, seconds
 
     found: dict[str, float] = {}
@@ -169,7 +169,8 @@ def read_settings(text: str, option: str) -> dict[str, float]:
         name, _, value = word.strip().partition("=")
         if name not in RANGES:
             raise UsageError(
-                f"{option} '{word}': no parameter to tune{nearest(name, RANGES)}; there are {', '.join(RANGES)}"
+                f"{option} '{word}': not a parameter to tune{nearest(name, RANGES)}; parameters are "
+                f"{', '.join(RANGES)}"
             )
         low, high = RANGES[name]
         if name in WHOLE:

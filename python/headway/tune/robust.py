@@ -1,6 +1,6 @@
-"""Measurements made fit to decide by (section III-A).
+"""Prepares measurements for decisions (section III-A).
 
-They are smoothed, and looked at for whether they can be true.
+It smooths them, and checks whether they can be true.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 class LowPass:
     """A low-pass filter of first order with the cut-off frequency `cutoff_hz`.
 
-    It is for samples at irregular times. What an RC circuit makes of a signal that is constant
-    between samples: y += (1 - exp(-2 pi f dt)) (x - y). At the cut-off its gain is 1/sqrt(2), -3
-    dB, as long as samples come much more often than that.
+    It is for samples at irregular times. It does what an RC circuit does with a signal that is
+    constant between samples: y += (1 - exp(-2 pi f dt)) (x - y). At the cut-off its gain is
+    1/sqrt(2), -3 dB, as long as samples come much more often than that.
     """
 
     def __init__(self, cutoff_hz: float) -> None:
-        """`cutoff_hz` above 0; math.inf lets everything pass. Raises ValueError."""
+        """Takes `cutoff_hz`, above 0; math.inf lets everything pass. Raises ValueError."""
         if not cutoff_hz > 0:
             raise ValueError(f"cutoff_hz is {cutoff_hz}, must be above 0")
         self.cutoff_hz = cutoff_hz
@@ -35,7 +35,7 @@ class LowPass:
         self._value: float | None = None
 
     def add(self, time_s: float, value: float) -> float:
-        """The filtered value at `time_s`; the first sample passes.
+        """Returns the filtered value at `time_s`; the first sample passes.
 
         A time before the last changes nothing.
         """
@@ -52,14 +52,14 @@ class Slope:
     """The rise of the last `window_s` seconds of samples by least squares: dRTT/dt."""
 
     def __init__(self, window_s: float, most: int = 4096) -> None:
-        """Over `window_s` above 0 and at most the newest `most` samples. Raises ValueError."""
+        """Covers `window_s`, above 0, and at most the newest `most` samples. Raises ValueError."""
         if not window_s > 0:
             raise ValueError(f"window_s is {window_s}, must be above 0")
         self.window_s = window_s
         self._samples: deque[tuple[float, float]] = deque(maxlen=most)
 
     def add(self, time_s: float, value: float) -> None:
-        """A sample; one that is older than the newest is left out."""
+        """Adds a sample. One that is older than the newest is left out."""
         if self._samples and time_s < self._samples[-1][0]:
             return
         self._samples.append((time_s, value))
@@ -67,11 +67,11 @@ class Slope:
             self._samples.popleft()
 
     def value(self) -> float:
-        """The value's unit per second; 0 of fewer than two moments."""
+        """Returns the slope in the value's unit per second; 0 for fewer than two times."""
         if len(self._samples) < 2:
             return 0.0
         count = len(self._samples)
-        # About the means: times are large beside their differences.
+        # Computed around the means, because times are large compared with their differences.
         mean_t = math.fsum(t for t, _ in self._samples) / count
         mean_x = math.fsum(x for _, x in self._samples) / count
         spread = math.fsum((t - mean_t) ** 2 for t, _ in self._samples)
@@ -82,19 +82,20 @@ class Slope:
 
 @dataclass(frozen=True)
 class Limits:
-    """What can be true in this network."""
+    """Limits of possible values in this network."""
 
     least_rtt_ms: float = 0.001
-    """The fastest way there and back: a kilometre takes 0.01 ms in fibre. Loopback has some
+    """RTT of the fastest path, ms: a kilometre takes 0.01 ms in fibre. Loopback has some
     microseconds."""
     most_rtt_ms: float = 120_000.0
     """RFC 6298's largest timeout is no shorter than 60 s."""
     line_mbps: float = 400_000.0
-    """The fastest line; rates may exceed it by `rate_margin`, as samples over single packets do."""
+    """Rate of the fastest line, Mbit/s. Rates may exceed it by `rate_margin`, as samples over
+    single packets do."""
     rate_margin: float = 2.0
     rtprop_margin: float = 2.0
-    """BBR's RTprop may be as many times the newest RTT, and `rtprop_slack_ms` more, before it is an
-    error and not merely out of date."""
+    """BBR's RTprop may be as many times the newest RTT, and `rtprop_slack_ms` more, before it
+    counts as an error and not only as out of date."""
     rtprop_slack_ms: float = 1_000.0
     most_cwnd_packets: float = 10_000_000.0
     reward: tuple[float, float] = (-100.0, 100.0)
@@ -115,21 +116,22 @@ def _numbers(stats: FlowStats) -> list[float | None]:
 
 @dataclass
 class Rules:
-    """Rejects what cannot be true of [measurement, action, reward].
+    """Rejects impossible values of [measurement, action, reward].
 
     It counts by rule what it rejected.
     """
 
     limits: Limits = field(default_factory=Limits)
     rejected: Counter[str] = field(default_factory=Counter)
-    """By the rule's name: not-finite, rtt, rate, window, rtprop, time, counters, action, reward."""
+    """Counts by the rule's name: not-finite, rtt, rate, window, rtprop, time, counters, action,
+    reward."""
 
     def accepts(self, stats: FlowStats, before: FlowStats | None = None) -> bool:
-        """Can this be a flow's measurement, `before` having been the one before?"""
+        """Can this be a flow's measurement after the measurement `before`?"""
         return self._judge(self._wrong_with(stats, before))
 
     def accepts_action(self, settings: Mapping[str, float]) -> bool:
-        """Are these parameters that there are, each within its range?"""
+        """Are these known parameters, each within its range?"""
         for name, value in settings.items():
             low, high = RANGES.get(name, (math.inf, -math.inf))
             is_number = isinstance(value, int | float) and math.isfinite(value) and low <= value <= high
@@ -145,7 +147,7 @@ class Rules:
     def accepts_row(self, row: Row, settings: Mapping[str, float], reward: float) -> bool:
         """Can this be a tuple: an interval's features, its settings, its reward?
 
-        For agents, who see no samples.
+        It is for agents, which get no samples.
         """
         limits = self.limits
         wrong = None
@@ -164,7 +166,7 @@ class Rules:
     def accepts_tuple(
         self, stats: FlowStats, settings: Mapping[str, float], reward: float, before: FlowStats | None = None
     ) -> bool:
-        """All three; the first that fails is counted."""
+        """Checks all three parts; the first that fails is counted."""
         return self.accepts(stats, before) and self.accepts_action(settings) and self.accepts_reward(reward)
 
     def _judge(self, rule: str | None) -> bool:
@@ -176,7 +178,7 @@ class Rules:
         return next(self._broken(stats, before), None)
 
     def _broken(self, stats: FlowStats, before: FlowStats | None) -> Iterator[str]:
-        """The rules that it breaks, the plainest first."""
+        """Yields the rules that it breaks, the simplest first."""
         limits = self.limits
         if not all(math.isfinite(x) for x in _numbers(stats) if x is not None):
             yield "not-finite"
@@ -184,7 +186,7 @@ class Rules:
         if not all(limits.least_rtt_ms <= rtt <= limits.most_rtt_ms for rtt in rtts):
             yield "rtt"
         rates = (stats.delivery_rate_mbps, stats.btlbw_mbps or 0.0)
-        # Pacing has no bound above: a controller may ask for more than the line gives.
+        # Pacing has no upper bound: a controller may ask for more than the line gives.
         if (
             not all(0 <= rate <= limits.line_mbps * limits.rate_margin for rate in rates)
             or stats.pacing_rate_mbps < 0
@@ -200,9 +202,9 @@ class Rules:
             yield "time"
         if _fell(stats, before):
             yield "counters"
-        # A sample of some microseconds says nothing of a rate.
+        # A sample of some microseconds is too short for a rate.
         seconds = max(stats.time_s - before.time_s, 1e-3)
-        # What was held back may be acknowledged at once: a window's worth.
+        # Delayed acknowledgements may come at once: a window's worth.
         held_bytes = stats.cwnd_packets * stats.mss_bytes
         if (
             stats.acked_bytes - before.acked_bytes - held_bytes

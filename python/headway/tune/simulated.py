@@ -1,6 +1,6 @@
-"""Flows that are not there: made up, or simulated.
+"""Flows that do not exist: made up, or simulated.
 
-For trying things out, and tests with many hosts.
+They are for trying things, and for tests with many hosts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class MadeUpFlows:
     parameters = tuple(DEFAULTS)
 
     def __init__(self, flows: int, seed: int) -> None:
-        """This many flows, the same for the same seed."""
+        """Makes this many flows, the same for the same seed."""
         draw = random.Random(seed)
         self._paths = {
             f"10.{seed % 256}.0.{index}:5000-10.255.0.1:443": (
@@ -42,10 +42,10 @@ class MadeUpFlows:
         }
         self._begun = time.monotonic()
         self.windows = {flow: dict(DEFAULTS) for flow in self._paths}
-        """What is set of each flow."""
+        """The settings of each flow."""
 
     def sample(self) -> list[FlowStats]:
-        """All of them."""
+        """Returns all flows."""
         now = time.monotonic()
         return [self._one(flow, *path, now) for flow, path in self._paths.items()]
 
@@ -77,7 +77,7 @@ class MadeUpFlows:
         )
 
     def apply(self, flow: str, settings: Mapping[str, float]) -> bool:
-        """Notes it."""
+        """Notes the settings."""
         for one in self.windows if flow == ALL else [flow]:
             if one not in self.windows:
                 return False
@@ -85,14 +85,13 @@ class MadeUpFlows:
         return True
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, because it holds nothing."""
 
 
 class SimulatedFlows:
     """The flows of a scenario in simulated time, over BBR: a monitor and a tuner in one.
 
-    Each sample runs the simulation on by T1. Settings are those of a grid; what is set is the
-    nearest there.
+    Each sample advances the simulation by T1. Settings are those of a grid; the nearest one is set.
     """
 
     controller = "bbr"
@@ -101,7 +100,7 @@ class SimulatedFlows:
     ROUNDS = (10.0, 2.0, 4.0, 6.0, 8.0, 20.0)
 
     def __init__(self, scenario: str = "bbr-training", t1_s: float = 0.02, seed: int = 1) -> None:
-        """Raises UsageError for a scenario that cannot be."""
+        """Starts the simulation. Raises UsageError for an invalid scenario."""
         from headway.envs import EnvConfig
         from headway.envs.flows import HeadwayParallelEnv
 
@@ -123,7 +122,7 @@ class SimulatedFlows:
 
     @property
     def windows(self) -> dict[str, dict[str, float]]:
-        """What is set of each flow."""
+        """The settings of each flow."""
         return {
             self._id(name): dict(zip(self.parameters, self._choices[self._wanted.get(name, 0)], strict=True))
             for name in self._env.possible_agents
@@ -139,11 +138,11 @@ class SimulatedFlows:
         return f"sim-{self._seed}-{self._episode}-{name}"
 
     def sample(self) -> list[FlowStats]:
-        """The flows that send now."""
+        """Returns the flows that send now."""
         if not self._env.agents:
             self._begin()
-        # The answer is given at the beginning of a step: what has been set holds from the next
-        # decision on.
+        # The action is given at the beginning of a step, so settings hold from the next decision
+        # on.
         actions = {name: self._wanted.get(name, 0) for name in self._env.agents}
         _, _, _, _, infos = self._env.step(actions)
         self._time_s = max(self._time_s, max((info.get("time_s", 0.0) for info in infos.values()), default=0.0))
@@ -168,7 +167,7 @@ class SimulatedFlows:
             lost_packets=int(info["lost_total_packets"]),
             retransmitted_packets=int(info["retransmitted_total_packets"]),
             mss_bytes=mss,
-            # A packet of the simulation is all payload.
+            # A simulated packet is all payload.
             payload_bytes=mss,
             btlbw_mbps=info.get("btlbw_mbps") or None,
             rtprop_ms=info.get("rtprop_ms") or None,
@@ -177,7 +176,7 @@ class SimulatedFlows:
         )
 
     def apply(self, flow: str, settings: Mapping[str, float]) -> bool:
-        """From the next sample on."""
+        """Sets parameters from the next sample on."""
         names = {self._id(name): name for name in self._env.possible_agents}
         if flow != ALL and flow not in names:
             return False
@@ -190,7 +189,7 @@ class SimulatedFlows:
         return True
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing, because it holds nothing."""
 
 
 def _far(one: list[float], other: list[float]) -> float:

@@ -1,8 +1,8 @@
 """Statistics of real TCP sockets from the kernel's sock_diag.
 
 It reads netlink's binary structures, and no program's text. See sock_diag(7), linux/inet_diag.h,
-linux/tcp.h. A dump walks the machine's whole table of connections, in some milliseconds; one that
-is known is asked for by its ends, in some microseconds.
+linux/tcp.h. A dump walks the machine's whole table of connections, in some milliseconds; a request
+for a known connection by its ends takes some microseconds.
 """
 
 from __future__ import annotations
@@ -24,33 +24,34 @@ if TYPE_CHECKING:
 NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
 REQUEST, DUMP = 0x1, 0x100 | 0x200
-"""NLM_F_REQUEST; NLM_F_ROOT | NLM_F_MATCH."""
+"""The flags NLM_F_REQUEST, and NLM_F_ROOT | NLM_F_MATCH."""
 NLMSG_ERROR, NLMSG_DONE = 2, 3
 TCP_ESTABLISHED = 1
 INET_DIAG_INFO, INET_DIAG_VEGASINFO, INET_DIAG_CONG, INET_DIAG_BBRINFO = 2, 3, 4, 16
 EXTENSIONS = sum(1 << (kind - 1) for kind in (INET_DIAG_INFO, INET_DIAG_VEGASINFO, INET_DIAG_CONG))
-"""BBR's is asked for by the bit of Vegas', which has room in the request."""
+"""The requested extensions. BBR's is requested by the bit of Vegas', which has room in the
+request."""
 PATIENCE_S = 1
 TCPI_OPT_TIMESTAMPS = 1
 
 HEADER = struct.Struct("=IHHII")
 ASKED = struct.Struct("=BBBBI")
-"""struct inet_diag_req_v2 as far as the socket's id."""
+"""struct inet_diag_req_v2 up to the socket's id."""
 MESSAGE = struct.Struct("=BBBB2s2s16s16sII")
-"""struct inet_diag_msg as far as the cookie."""
+"""struct inet_diag_msg up to the cookie."""
 MESSAGE_BYTES = 72
 ID = slice(4, 52)
-"""Of such a message: struct inet_diag_sockid, which names a socket."""
+"""struct inet_diag_sockid in such a message, which names a socket."""
 LOOK_S = 0.25
-"""Time between two searches for new connections."""
+"""Time in s between two searches for new connections."""
 ATTRIBUTE = struct.Struct("=HH")
 TCP_INFO = struct.Struct("=8B24I4Q6I4Q2I")
-"""struct tcp_info as far as delivered_ce (Linux 4.18)."""
+"""struct tcp_info up to delivered_ce (Linux 4.18)."""
 BBR_INFO = struct.Struct("=5I")
 
 
 class TcpInfo(NamedTuple):
-    """What is used of struct tcp_info, in its units."""
+    """The fields of struct tcp_info that are used, in its units."""
 
     options: int
     snd_mss: int
@@ -72,18 +73,18 @@ class BbrInfo(NamedTuple):
     """struct tcp_bbr_info."""
 
     bw: int
-    """Payload bytes a second."""
+    """Bandwidth in payload bytes a second."""
     min_rtt_us: int
     pacing_gain: float
     cwnd_gain: float
 
 
 class Socket(NamedTuple):
-    """One connection, as sock_diag has it."""
+    """A connection, as sock_diag has it."""
 
     flow: str
     id: bytes
-    """struct inet_diag_sockid."""
+    """The bytes of struct inet_diag_sockid."""
     is_ipv6: bool
     controller: str
     info: TcpInfo
@@ -91,9 +92,9 @@ class Socket(NamedTuple):
 
 
 def tcp_info(data: bytes) -> TcpInfo | None:
-    """Decodes struct tcp_info, of a socket's option TCP_INFO too.
+    """Decodes struct tcp_info, also from the socket option TCP_INFO.
 
-    None if the kernel's is older than Linux 4.18.
+    Returns None if the kernel's is older than Linux 4.18.
     """
     if len(data) < TCP_INFO.size:
         return None
@@ -117,18 +118,21 @@ def tcp_info(data: bytes) -> TcpInfo | None:
 
 
 def bbr_info(data: bytes) -> BbrInfo | None:
-    """Decodes struct tcp_bbr_info, of a socket's option TCP_CC_INFO too; None if it is none."""
+    """Decodes struct tcp_bbr_info, also from the socket option TCP_CC_INFO.
+
+    Returns None if it is another struct.
+    """
     if len(data) < BBR_INFO.size:
         return None
     low, high, min_rtt_us, pacing_gain, cwnd_gain = BBR_INFO.unpack_from(data)
-    # Gains are in 1/256.
+    # The kernel's gains are in units of 1/256.
     return BbrInfo(low | high << 32, min_rtt_us, pacing_gain / 256, cwnd_gain / 256)
 
 
 def parse(data: bytes) -> Socket | None:
     """Decodes an inet_diag_msg with its attributes.
 
-    None if it is not TCP's or has no statistics.
+    Returns None if it is not TCP's or has no statistics.
     """
     if len(data) < MESSAGE_BYTES:
         return None
@@ -150,7 +154,7 @@ def _end(family: int, address: bytes, port: bytes) -> str:
     if family == socket.AF_INET:
         return f"{socket.inet_ntop(family, address[:4])}:{number}"
     text = socket.inet_ntop(family, address)
-    # An IPv4 flow of a socket for both.
+    # An IPv4 flow of a socket for both versions of IP.
     return f"{text.removeprefix('::ffff:')}:{number}" if "." in text else f"[{text}]:{number}"
 
 
@@ -165,7 +169,7 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def stats(one: Socket, time_s: float) -> FlowStats:
-    """In the units of features; rates with headers, as on the wire."""
+    """Returns statistics in the units of features; rates include headers, as on the wire."""
     info = one.info
     headers = (40 if one.is_ipv6 else 20) + (32 if info.options & TCPI_OPT_TIMESTAMPS else 20)
     payload = max(info.snd_mss, 1)
@@ -178,7 +182,7 @@ def stats(one: Socket, time_s: float) -> FlowStats:
         srtt_ms=info.rtt_us * 1e-3,
         min_rtt_ms=info.min_rtt_us * 1e-3,
         delivery_rate_mbps=info.delivery_rate * 8e-6 * wire,
-        # Linux' "without bound" is all ones.
+        # Linux writes an unlimited rate as all ones.
         pacing_rate_mbps=0.0 if info.pacing_rate == 2**64 - 1 else info.pacing_rate * 8e-6,
         cwnd_packets=info.snd_cwnd,
         in_flight_packets=max(0, info.unacked - info.sacked - info.lost + info.retrans),
@@ -196,17 +200,17 @@ def stats(one: Socket, time_s: float) -> FlowStats:
 
 
 class Sockets(Protocol):
-    """Where a monitor looks for sockets."""
+    """The namespaces in which a monitor looks for sockets."""
 
     def diags(self) -> list[Diag]:
-        """sock_diag of each namespace that is looked at, now."""
+        """Returns the sock_diag of each namespace that is looked at now."""
 
     def close(self) -> None:
         """Closes them."""
 
 
 class SocketMonitor:
-    """The established connections that have a controller."""
+    """Samples the established connections that have a controller."""
 
     def __init__(
         self,
@@ -214,12 +218,12 @@ class SocketMonitor:
         ports: frozenset[int] = frozenset(),
         where: Sockets | None = None,
     ) -> None:
-        """Of the sockets with this controller, at either end of one of `ports` if there are any.
+        """Looks for sockets with this controller, and with one of `ports` at either end.
 
         Args:
-            controller: As the kernel calls it.
+            controller: The controller's name in the kernel.
             ports: None for all.
-            where: This network namespace unless told, which takes no privilege.
+            where: The namespaces. Default: this one, which needs no privilege.
 
         Raises:
             RunError: This kernel has no sock_diag.
@@ -228,11 +232,11 @@ class SocketMonitor:
         self._ports = ports
         self._where = where or Here()
         self._known: dict[Diag, list[Socket]] = {}
-        """Of each namespace, as they were seen last."""
+        """The known sockets of each namespace, as they were seen last."""
         self._looked = -math.inf
 
     def sample(self) -> list[FlowStats]:
-        """The flows that there are now; none of those that cannot be told from one another.
+        """Returns the present flows, without those that cannot be told from one another.
 
         Raises RunError.
         """
@@ -247,7 +251,7 @@ class SocketMonitor:
             # A connection that only receives has no RTT.
             found += [stats(one, now) for one in known[diag] if one.info.rtt_us]
         self._known = known
-        # Namespaces may have the same addresses.
+        # Flows in different namespaces may have the same addresses.
         times = Counter(one.flow for one in found)
         return [one for one in found if times[one.flow] == 1]
 
@@ -256,12 +260,12 @@ class SocketMonitor:
         return [one for family in families for one in diag.dump(family) if self._wants(one)]
 
     def _ask(self, diag: Diag) -> list[Socket]:
-        """Those that are known of it, as they are now; a controller may have been changed."""
+        """Returns the known sockets as they are now; a socket's controller may have changed."""
         asked = (diag.one(known) for known in self._known.get(diag, []))
         return [one for one in asked if one and self._wants(one)]
 
     def close(self) -> None:
-        """Closes what it looks at."""
+        """Closes its sockets."""
         self._where.close()
 
     def _wants(self, one: Socket) -> bool:
@@ -275,11 +279,11 @@ class Here:
     """This network namespace."""
 
     def __init__(self) -> None:
-        """Raises RunError without sock_diag."""
+        """Opens sock_diag. Raises RunError without it."""
         self._diag = Diag()
 
     def diags(self) -> list[Diag]:
-        """Its own alone."""
+        """Returns only its own."""
         return [self._diag]
 
     def close(self) -> None:
@@ -290,15 +294,15 @@ class Here:
 class Diag:
     """sock_diag of the network namespace of the thread that makes it.
 
-    It may be asked from anywhere then.
+    Afterwards any thread may use it.
     """
 
     def __init__(self) -> None:
-        """Raises RunError without sock_diag."""
+        """Opens the netlink socket. Raises RunError without sock_diag."""
         try:
             self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
         except (OSError, AttributeError) as error:
-            raise RunError(f"no statistics of sockets: {error}; it takes Linux with sock_diag") from None
+            raise RunError(f"no statistics of sockets: {error}; Linux with sock_diag is required") from None
         self._netlink.settimeout(PATIENCE_S)
         self._sequence = 0
 
@@ -307,7 +311,7 @@ class Diag:
         self._netlink.close()
 
     def dump(self, family: int) -> list[Socket]:
-        """The established connections of a family. Raises RunError."""
+        """Returns the established connections of a family. Raises RunError."""
         found: list[Socket] = []
         try:
             self._send(family, DUMP, bytes(48))
@@ -321,7 +325,7 @@ class Diag:
         return found
 
     def one(self, known: Socket) -> Socket | None:
-        """A connection as it is now; None if it is established no more. Raises RunError."""
+        """Returns a connection as it is now, None if it has ended. Raises RunError."""
         try:
             self._send(socket.AF_INET6 if known.is_ipv6 else socket.AF_INET, 0, known.id)
             _, body = next(self._answers())
@@ -338,7 +342,7 @@ class Diag:
         self._netlink.send(HEADER.pack(size, SOCK_DIAG_BY_FAMILY, REQUEST | flags, self._sequence, 0) + body)
 
     def _answers(self) -> Iterator[tuple[int, bytes]]:
-        """Kind and body of what comes to the last question, without end. Raises OSError."""
+        """Yields kind and body of the answers to the last request. Raises OSError."""
         while True:
             data = self._netlink.recv(1 << 18)
             at = 0
@@ -348,7 +352,7 @@ class Diag:
                     raise OSError(errno.EBADMSG, "a malformed message from the kernel")
                 body = data[at + HEADER.size : at + length]
                 at += (length + 3) & ~3
-                # Of a question that was given up.
+                # An answer to an earlier request that was given up.
                 if sequence != self._sequence:
                     continue
                 if kind == NLMSG_ERROR:

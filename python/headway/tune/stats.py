@@ -1,48 +1,48 @@
-"""What a monitor says of a flow (section III-B)."""
+"""The statistics that a monitor reports of a flow (section III-B)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 Row = dict[str, float | None]
-"""Features of one interval by name; None where one is not known, as BBR's variables of other
+"""Features of one interval by name. An unknown feature is None, such as BBR's variables of other
 controllers."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlowStats:
-    """One flow at one moment: what is sampled every T1. Totals count from the flow's beginning."""
+    """A flow at one moment: a sample of every T1. Totals count from the flow's beginning."""
 
     flow: str
-    """The same text as long as the flow lives: 10.0.0.1:5000-10.0.0.2:443, local end first."""
+    """The flow's id, the same for its whole life: 10.0.0.1:5000-10.0.0.2:443, local end first."""
     time_s: float
-    """Of the sample, on a clock that never goes back."""
+    """Time of the sample in s, on a clock that never goes back."""
     rtt_ms: float
     """The newest RTT that the source knows; the kernel's TCP_INFO has only the smoothed one."""
     srtt_ms: float
-    """Smoothed, gain 1/8."""
+    """The smoothed RTT, gain 1/8."""
     min_rtt_ms: float
-    """The least that the flow, or its controller's window, has seen."""
+    """The minimum RTT that the flow, or its controller's window, has seen."""
     delivery_rate_mbps: float
     """The newest delivery-rate sample, headers included."""
     pacing_rate_mbps: float
-    """0 without pacing."""
+    """The pacing rate; 0 without pacing."""
     cwnd_packets: float
     in_flight_packets: float
     acked_bytes: int
-    """Payload acknowledged so far."""
+    """Payload bytes acknowledged so far."""
     delivered_packets: int
-    """Acknowledged so far, as packets."""
+    """Packets acknowledged so far."""
     lost_packets: int
-    """Taken for lost so far; where the source does not say, packets sent again."""
+    """Packets declared lost so far; if the source does not know, packets sent again."""
     retransmitted_packets: int
     mss_bytes: int
-    """A full packet on the wire, headers included."""
+    """Bytes of a full packet on the wire, headers included."""
     payload_bytes: int
-    """What of it is payload."""
+    """Payload bytes of a full packet."""
     btlbw_mbps: float | None = None
-    """BBR's estimate of the bottleneck's bandwidth, headers included; None of other controllers, or
-    if unknown."""
+    """BBR's estimate of the bottleneck's bandwidth, headers included; None for other controllers,
+    or if unknown."""
     rtprop_ms: float | None = None
     """BBR's estimate of the round trip without queues."""
     pacing_gain: float | None = None

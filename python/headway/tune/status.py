@@ -1,4 +1,4 @@
-"""What hosts and agents say of themselves, as `headway tune status --json` prints it."""
+"""The status of hosts and agents, as `headway tune status --json` prints it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ class TunedFlow(TypedDict):
 
     flow: str
     settings: dict[str, float]
-    """What an agent has set; empty where the default windows are."""
+    """The settings of an agent; empty if the flow has the default windows."""
     rtt_ms: float | None
     delivery_rate_mbps: float | None
     age_s: float | None
-    """Of its last sample. None, as the two before, if there is none."""
+    """Age of its last sample, s. It is None, as the two before, if there is none."""
 
 
 class HostStatus(TypedDict):
@@ -30,22 +30,22 @@ class HostStatus(TypedDict):
     t2_s: float
     restore_after_s: float
     agent: str
-    """Its address."""
+    """The agent's address."""
     is_heard: bool
     """Whether any agent has answered."""
     heard_s: float
     is_restored: bool
-    """Whether flows have the default windows, because no agent was heard for too long."""
+    """Whether flows have the default windows, because no agent answered for too long."""
     restored_after_s: float
     secure: bool
     sequence: int
     waiting: int
-    """Reports without an answer."""
+    """Number of reports without an answer."""
     counters: dict[str, int]
     rejected: dict[str, int]
-    """Settings, by the rule that they broke."""
+    """Counts of rejected settings, by the rule that they broke."""
     refused: dict[str, int]
-    """Messages, by the reason."""
+    """Counts of refused messages, by the reason."""
     flows: list[TunedFlow]
     windows: NotRequired[dict[str, dict[str, float]]]
     """BBR's windows of simulated and made-up flows."""
@@ -78,16 +78,16 @@ class Learning(TypedDict):
     counters: dict[str, int]
     rejected: dict[str, int]
     waiting: int
-    """Decisions that no update has learned from yet."""
+    """Number of decisions that no update has learned from yet."""
     reward: float | None
     updated_s: float | None
     is_updating: bool
     failed_because: str | None
     neighbours: int
     state: str | None
-    """The folder that it is kept in."""
+    """The folder of the learner's state."""
     unsaved: str | None
-    """Why it could not be saved."""
+    """Why the state could not be saved; None if it was."""
 
 
 class AgentStatus(TypedDict):
@@ -106,7 +106,7 @@ class AgentStatus(TypedDict):
     refused: dict[str, int]
     rejected: dict[str, int]
     keys: dict[str, int]
-    """Connections by what became of their keys."""
+    """Counts of connections by what became of their keys."""
     hosts: list[KnownHost]
     neighbours: list[Neighbour]
     learning: NotRequired[Learning]

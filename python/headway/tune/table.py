@@ -28,22 +28,22 @@ COLUMNS = (
 
 
 class FlowRow:
-    """The samples of one flow on their way to a row: T1 in, T2 out."""
+    """Makes a row of one flow from its samples: samples every T1 in, a row every T2 out."""
 
     def __init__(self, cutoff_hz: float, window_s: float) -> None:
-        """RTTs pass a low-pass of `cutoff_hz`; their slope is of the last `window_s`."""
+        """Filters RTTs by a low-pass of `cutoff_hz`; their slope covers the last `window_s`."""
         self._filter = LowPass(cutoff_hz)
         self._slope = Slope(window_s)
         self._first: FlowStats | None = None
         self.last: FlowStats | None = None
-        """The newest sample that the rules let pass."""
+        """The newest sample that the rules accepted."""
         self._rtts: list[float] = []
-        """Filtered, of this interval."""
+        """The filtered RTTs of this interval."""
         self._least_ms = math.inf
-        """As it came: a filter would lift it."""
+        """The smallest unfiltered RTT, because a filter would raise it."""
 
     def add(self, stats: FlowStats, rules: Rules) -> bool:
-        """A sample, if the rules let it pass."""
+        """Adds a sample, if the rules accept it."""
         if not rules.accepts(stats, self.last):
             return False
         self._first = self._first or stats
@@ -55,7 +55,7 @@ class FlowRow:
         return True
 
     def row(self) -> Row | None:
-        """The features of the interval since the row before; None if it has no two samples."""
+        """Returns the interval's features since the last row; None with fewer than two samples."""
         first, last = self._first, self.last
         if first is None or last is None or last.time_s <= first.time_s or not self._rtts:
             return None
@@ -70,7 +70,7 @@ class FlowRow:
             "rtt_slope": self._slope.value(),
             "srtt_ms": last.srtt_ms,
             "min_rtt_ms": last.min_rtt_ms,
-            # As features have it: headers included.
+            # Features include headers.
             "throughput_mbps": (last.acked_bytes - first.acked_bytes) * wire * 8e-6 / seconds,
             "delivery_rate_mbps": last.delivery_rate_mbps,
             "pacing_rate_mbps": last.pacing_rate_mbps,
@@ -112,11 +112,14 @@ class Table:
         *,
         alone: bool = False,
     ) -> None:
-        """As in `[agent.observation]`. Raises UsageError for a feature that no row has."""
+        """Takes a table as in `[agent.observation]`.
+
+        Raises UsageError for a feature that no row has.
+        """
         for used in features:
             if used["name"] not in COLUMNS:
                 raise UsageError(
-                    f"feature '{used['name']}': not measured by monitors; there are {', '.join(COLUMNS)}"
+                    f"feature '{used['name']}': not measured by monitors; features are {', '.join(COLUMNS)}"
                 )
         if rows < 1 or history < 1:
             raise UsageError(f"rows is {rows} and history {history}, each must be at least 1")
@@ -130,12 +133,12 @@ class Table:
         self._low, self._high = clips[:, 0], clips[:, 1]
         self._random = np.random.default_rng(seed)
         self.sampled = 0
-        """Tables in which not all flows had a row."""
+        """Number of tables in which not all flows had a row."""
         self.unknown = 0
-        """Features that were not known, and were taken for zero."""
+        """Number of unknown features that were replaced by zero."""
 
     def __len__(self) -> int:
-        """Numbers of a table."""
+        """Number of numbers in a table."""
         return self.rows * self.history * len(self._names)
 
     def normalised(self, rows: Sequence[Row]) -> Array:
@@ -156,10 +159,10 @@ class Table:
         return normal
 
     def fill(self, flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()) -> Array:
-        """A table for each of `flows`, float32 [len(flows), len(self)], row by row.
+        """Returns a table for each of `flows`, float32 [len(flows), len(self)], row by row.
 
-        `others` are neighbours'. Of each flow its newest rows, the oldest first; before there are
-        as many as `history`, zeros stand there.
+        `others` are neighbours' flows. Each flow has its newest rows, the oldest first; zeros stand
+        for rows that it does not have yet.
         """
         lines = [self._line(rows) for rows in (*flows, *others)]
         width = self.history * len(self._names)

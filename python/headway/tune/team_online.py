@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 LEARNING_RATE = 1e-4
-"""The paper's, online."""
+"""The paper's learning rate, online."""
 
 
 def stats_of(place: int, columns: Mapping[str, Array]) -> FlowStats:
-    """What a monitor would say of the flow at `place` after a step with these measurements."""
+    """Returns a monitor's report of the flow at `place` after a step with these measurements."""
 
     def of(name: str) -> float:
         return float(columns[name][place])
 
     def count(name: str) -> int:
-        # NaN is a broken measurement: the rules reject the time -1 that stands for it.
+        # NaN is a broken measurement: the rules reject the time -1 that replaces it.
         return int(of(name)) if np.isfinite(of(name)) else -1
 
     mss = max(count("mss_bytes"), 1)
@@ -73,13 +73,13 @@ def stats_of(place: int, columns: Mapping[str, Array]) -> FlowStats:
 
 
 class Check:
-    """Rules over a team's steps, for `Cooperation.check`.
+    """Applies the rules to a team's steps, for `Cooperation.check`.
 
-    `rules.rejected` counts, and `seen` is of how many.
+    `rules.rejected` counts what is rejected, and `seen` all that was checked.
     """
 
     def __init__(self, config: EnvConfig) -> None:
-        """Of tuners whose actions are settings. Raises UsageError for others."""
+        """Takes tuners whose actions are settings. Raises UsageError for others."""
         action = config.spec["action"]
         if action["kind"] != "settings":
             raise UsageError(f"action: kind is '{action['kind']}', must be settings: rules are for tuned flows")
@@ -89,14 +89,14 @@ class Check:
         self._before: dict[int, FlowStats] = {}
 
     def __call__(self, valid: Array, columns: dict[str, Array], actions: Array, rewards: Array) -> Array:
-        """Which of the valid tuples can be true, `[places]`."""
+        """Returns which of the valid tuples can be true, `[places]`."""
         accepted = np.zeros(len(valid), dtype=bool)
         before, self._before = self._before, {}
         for place in np.flatnonzero(valid).tolist():
             self.seen += 1
             stats = stats_of(place, columns)
             last = before.get(place)
-            # An episode that begins, or another flow in this place, has nothing before it.
+            # A new episode, or a new flow in this place, has no measurement before it.
             if last is not None and (stats.time_s <= last.time_s or stats.acked_bytes < last.acked_bytes):
                 last = None
             settings = self._settings[int(actions[place])]
@@ -109,18 +109,18 @@ class Check:
 def online(
     models: Sequence[str], scenario: str, agents: int, sharing: Sharing, seed: int = 1, *, shares: bool = True
 ) -> tuple[Cooperation, Check]:
-    """A team that begins with models' policies and learns at 1e-4, and its rules.
+    """Makes a team that begins with models' policies and learns at 1e-4, and its rules.
 
     Args:
         models: Names or folders, one for all agents or one each. Value functions begin with random
             weights.
-        scenario: Name or file, whose flows are tuned.
-        agents: Flow i is tuned by agent i modulo this.
+        scenario: A name or file, whose flows are tuned.
+        agents: Number of agents. Flow i is tuned by agent i modulo this.
         sharing: What they share after each update.
-        seed: Of episodes, actions and value functions.
-        shares: Do they see one another's flows?
+        seed: The seed of episodes, actions and value functions.
+        shares: Whether they see one another's flows.
 
-    Raises UsageError for models that are no tuners, or differ in what they see and do.
+    Raises UsageError for models that are no tuners, or that differ in observations or actions.
     """
     if len(models) not in (1, agents):
         raise UsageError(f"model: {len(models)} for {agents} agents; give one for all, or one each")
@@ -142,9 +142,9 @@ def online(
 
 
 def main() -> int:
-    """Learns for some updates, and says what was earned and what the rules rejected.
+    """Learns for some updates, and prints the rewards and what the rules rejected.
 
-    It writes a JSON line an update. Gives the exit code.
+    It writes a JSON line an update. Returns the exit code.
     """
     asked = argparse.ArgumentParser(description="Goes on learning from trained tuners, online.")
     asked.add_argument("--model", action="append", required=True)

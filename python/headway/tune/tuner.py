@@ -1,4 +1,4 @@
-"""Who carries settings out: the host's side that acts (section III-B, Tuner)."""
+"""Carries settings out: the host's side that acts (section III-B, Tuner)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ALL = "*"
-"""Instead of a flow: every flow, and later ones too if the tuner can."""
+"""Stands for every flow, and for later flows too if the tuner can set them."""
 
 DEFAULTS = {"rtprop_window": 10.0, "btlbw_window": 10.0}
-"""Linux's BBR: the minimum RTT of 10 s, the largest bandwidth of 10 rounds."""
+"""The defaults of Linux's BBR: the minimum RTT of 10 s, the largest bandwidth of 10 rounds."""
 
 RANGES = {"rtprop_window": (0.1, 600.0), "btlbw_window": (1.0, 1000.0)}
-"""What may be set: seconds, and rounds. As the scheme `bbr` declares them."""
+"""The ranges of settings in seconds and in rounds, as the scheme `bbr` declares them."""
 
 WHOLE = frozenset({"btlbw_window"})
-"""Parameters that count something."""
+"""Parameters that are whole numbers."""
 
 
 class Tuner(Protocol):
@@ -27,14 +27,14 @@ class Tuner(Protocol):
     """
 
     parameters: tuple[str, ...]
-    """What it can set, names of `DEFAULTS`."""
+    """The parameters that it can set, names of `DEFAULTS`."""
 
     def apply(self, flow: str, settings: Mapping[str, float]) -> bool:
-        """Sets these of a flow, or of `ALL`. False: there is no such flow any more.
+        """Sets these parameters of a flow, or of `ALL`. Returns False if the flow has ended.
 
         Raises:
-            RunError: It was not carried out.
+            RunError: The setting was not carried out.
         """
 
     def close(self) -> None:
-        """Gives back what it holds."""
+        """Releases what it holds."""

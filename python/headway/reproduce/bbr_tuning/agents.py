@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NOTHING, POLICIES, EVERYTHING = "nothing", "policies", "everything"
 LOOKS = {NOTHING: ("vermillion", "square"), POLICIES: ("green", "up"), EVERYTHING: ("blue", "circle")}
 BEST = 0.95
-"""Of the best reward: when a team has learned."""
+"""A team has learned when it reaches this share of the best reward."""
 QUANTITIES = {
     "reward": "team reward",
     "right": "share of time with a right RTprop",
@@ -46,13 +46,13 @@ Setup = tuple[int, str]
 
 
 STUDY = "bbr-team/runs.jsonl"
-"""Below the folder of trainings."""
+"""The study's file below the folder of trainings."""
 
 
 def figure(lab: Lab) -> FigureJob:
-    """The study's lines, drawn: they are trained, not run.
+    """Draws the study's lines, which come from trainings and not from runs.
 
-    Raises MissingError where there are none.
+    Raises MissingError if there are none.
     """
     file = (lab.models or TRAINED) / STUDY
     if not file.is_file():
@@ -63,7 +63,7 @@ def figure(lab: Lab) -> FigureJob:
 
 
 def read(file: Path) -> list[StudyRow]:
-    """A study's lines. Raises UsageError where it cannot be read or says something else."""
+    """Reads a study's lines. Raises UsageError if the file cannot be read or has another schema."""
     try:
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError, json.JSONDecodeError):
@@ -75,9 +75,9 @@ def read(file: Path) -> list[StudyRow]:
 
 
 def agents(rows: Sequence[StudyRow]) -> FigureResult:
-    """The chart, the claims and the table of a study's lines.
+    """Makes the chart, the claims and the table from a study's lines.
 
-    Raises UsageError for none of a team.
+    Raises UsageError if no team is trained.
     """
     setups = _setups(rows)
     if not setups:
@@ -107,7 +107,7 @@ def agents(rows: Sequence[StudyRow]) -> FigureResult:
 
 
 def _setups(rows: Sequence[StudyRow]) -> dict[Setup, list[StudyRow]]:
-    """Trainings by agents and what they share, in the order of their seeds.
+    """Returns trainings by the number of agents and what they share, ordered by seed.
 
     A training of one agent is in both.
     """
@@ -119,7 +119,7 @@ def _setups(rows: Sequence[StudyRow]) -> dict[Setup, list[StudyRow]]:
 
 
 def _points(runs: Sequence[StudyRow]) -> list[tuple[Mapping[str, float], ...]]:
-    """Of each measurement of a setup those of all its seeds."""
+    """Returns the measurements of all seeds of a setup, for each point of measurement."""
     return list(zip(*(row["curve"] for row in runs), strict=False))
 
 
@@ -171,9 +171,9 @@ def _cells(setup: Setup, runs: Sequence[StudyRow], best: float) -> list[str]:
 
 
 def _difference(setups: Mapping[Setup, list[StudyRow]], one: Setup, other: Setup) -> Estimate:
-    """Percent by which the first's final team reward is above the second's.
+    """Returns by how many percent the first's final team reward is above the second's.
 
-    Seeds of both are in pairs.
+    Pairs have the same seed.
     """
     left, right = (
         {row["seed"]: row["curve"][-1]["reward"] for row in setups.get(setup, [])} for setup in (one, other)
@@ -183,7 +183,7 @@ def _difference(setups: Mapping[Setup, list[StudyRow]], one: Setup, other: Setup
 
 
 def _mean(values: Sequence[float]) -> Estimate:
-    """Over training seeds."""
+    """Returns the mean over training seeds."""
     return Estimate.of(lambda level: mean(values, level=level), values)
 
 

@@ -1,4 +1,4 @@
-"""What tunes flows of the kernel's as users do: headwayd, an agent and a host, over ZeroMQ.
+"""Tunes the kernel's flows as users do: with headwayd, an agent and a host, over ZeroMQ.
 
 The agent decides by a model, or sets fixed windows, as a control.
 """
@@ -32,18 +32,17 @@ if TYPE_CHECKING:
     from headway.runs.collect import Running
 
 PATIENCE_S = 20.0
-"""For a host to find its agent."""
+"""Time limit in s for a host to find its agent."""
 BEGIN_S = 120.0
-"""For a program to say that it is there."""
+"""Time limit in s for a program to report that it runs."""
 SOCKET = "HEADWAYD_SOCKET"
-"""Tells runs in real time where to find BBR's estimates."""
+"""The variable that tells runs in real time where to find BBR's estimates."""
 
 
 class Chain:
-    """Tunes, until it is closed, whatever flow of the machine has its controller.
+    """Tunes every flow of this machine that has its controller, until it is closed.
 
-    It also ends with this process. Agent and host speak CURVE over loopback, with keys of their
-    own.
+    It also ends with this process. Agent and host use CURVE over loopback, with keys of their own.
     """
 
     def __init__(self, decides: str) -> None:
@@ -67,7 +66,7 @@ class Chain:
         )
         kind = re.sub(r"-v\d+$", "", name).rpartition("-")[2]
         self.controller = f"hw_{kind[:4]}_{digest[:6]}"
-        """The kernel's name of it, which tells what decides apart."""
+        """The kernel's name of the controller. It says whether a model or fixed windows decide."""
         self._folder = Path(tempfile.mkdtemp(prefix="headway-tuned-"))
         self._daemon = self._folder / "headwayd.sock"
         self._running: list[subprocess.Popen[str]] = []
@@ -81,11 +80,11 @@ class Chain:
 
     @property
     def spec(self) -> str:
-        """The scheme whose flows it tunes, as world `kernel` names it."""
+        """The scheme whose flows the chain tunes, as world `kernel` names it."""
         return f"kernel-{self.controller}"
 
     def counters(self) -> dict[str, int]:
-        """What host and agent have counted, the host's names first. Raises RunError."""
+        """Returns the counters of host and agent, the host's names first. Raises RunError."""
         from headway.tune.control import ask
 
         host, agent = (ask(self._folder / f"{role}.sock") for role in ("host", "agent"))
@@ -94,22 +93,25 @@ class Chain:
         return counts
 
     def around(self, run: Running) -> TunedRun:
-        """A run of its flows."""
+        """Makes a run whose flows this chain tunes."""
         return TunedRun(run, self)
 
     def serve(self) -> None:
-        """Lets the next run ask its headwayd. Raises UsageError while another chain's run is on."""
+        """Lets the next run use this chain's headwayd.
+
+        Raises UsageError while another chain's run is under way.
+        """
         if any(chain is not self for chain in _under_way):
             raise UsageError("--jobs: runs of several tuners have to go one at a time; leave it out")
         _under_way.append(self)
         os.environ[SOCKET] = str(self._daemon)
 
     def served(self) -> None:
-        """That run has ended."""
+        """Ends the use of this chain by a run."""
         _under_way.remove(self)
 
     def close(self) -> None:
-        """Ends all three, the host first: it restores defaults."""
+        """Ends all three programs, the host first: it restores defaults."""
         atexit.unregister(self.close)
         for process in reversed(self._running):
             process.terminate()
@@ -155,7 +157,7 @@ class Chain:
     def _start(self, command: Sequence[str]) -> str:
         """Starts a program.
 
-        Returns the first line that it says, empty without one in BEGIN_S, or at all.
+        Returns the first line that it prints, empty if there is none within BEGIN_S.
         """
         environment = os.environ | {
             "HEADWAY_KEYS": str(self._folder / "keys"),
@@ -163,8 +165,8 @@ class Chain:
         }
         with (self._folder / "complaints").open("w") as complaints:
             process = subprocess.Popen(
-                # Whatever becomes of this process, its standard input closes with it; Ctrl-C is its
-                # business.
+                # When this process ends, the program's standard input closes; this process handles
+                # Ctrl-C.
                 [*command, "--until-stdin-closes"],
                 env=environment,
                 stdin=subprocess.PIPE,
@@ -175,12 +177,12 @@ class Chain:
             )
         self._running.append(process)
         out = process.stdout
-        # A program writes its line at once.
+        # A program writes its line in one piece.
         return out.readline() if out and select.select([out], [], [], BEGIN_S)[0] else ""
 
     def _complaint(self) -> str:
         lines = (self._folder / "complaints").read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it ended, or hangs, without a word"
+        return lines[-1] if lines else "it ended, or hangs, without a message"
 
 
 class TunedRun:
@@ -191,19 +193,19 @@ class TunedRun:
     """
 
     def __init__(self, run: Running, chain: Chain) -> None:
-        """Not yet started."""
+        """Wraps a run that has not started."""
         self._run, self._chain = run, chain
         self._before: int | None = None
         self._is_tuned = self._is_served = False
 
     @property
     def memory_bytes(self) -> int:
-        """Of the run."""
+        """Memory of the run in bytes."""
         return self._run.memory_bytes
 
     @property
     def progress(self) -> float:
-        """Of the run."""
+        """Progress of the run, 0 to 1."""
         return self._run.progress
 
     def start(self) -> None:
@@ -218,7 +220,7 @@ class TunedRun:
             raise
 
     def wait(self, timeout_s: float, /) -> bool:
-        """Whether it has ended. Raises RunError, also where it was not tuned."""
+        """Returns whether the run has ended. Raises RunError, also if it was not tuned."""
         try:
             if not self._run.wait(timeout_s):
                 return False
@@ -234,15 +236,15 @@ class TunedRun:
         return True
 
     def cancel(self) -> None:
-        """Gives it up."""
+        """Cancels the run."""
         self._run.cancel()
 
     def results(self) -> list[dict[str, Any]]:
-        """Of a run that was tuned."""
+        """Returns the results of the run, if it was tuned."""
         return self._run.results() if self._is_tuned else []
 
     def series(self) -> list[dict[str, Any]]:
-        """Of that run."""
+        """Returns the time series of the run."""
         return self._run.series()
 
     def _release(self) -> None:
@@ -258,16 +260,19 @@ class TunedRun:
 
 
 _under_way: list[Chain] = []
-"""One for each run that is on."""
+"""One entry for each run that is under way."""
 
 
 _shared: dict[str, tuple[Chain, int]] = {}
-"""By what decides, with how many use it."""
+"""The chains by what decides, with their number of users."""
 
 
 @contextmanager
 def tuned(decides: str) -> Iterator[Chain]:
-    """A chain, one for all who want it: the kernel has its controller once. Raises MissingError."""
+    """Gives a chain.
+
+    All users share one, because the kernel can have its controller once. Raises MissingError.
+    """
     chain, users = _shared.get(decides) or (Chain(decides), 0)
     _shared[decides] = chain, users + 1
     try:

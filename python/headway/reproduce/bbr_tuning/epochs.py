@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headway.report.lines import Axis
-from headway.reproduce.bands import beside, whole
+from headway.reproduce.bands import scheme_lines, whole
 from headway.reproduce.bbr_tuning.path import (
     A2C,
     BIN_MS,
@@ -46,10 +46,11 @@ if TYPE_CHECKING:
 
 END_S = 60.0
 ENOUGH = 0.9
-"""Of the link's rate: full."""
+"""A link is full at this share of its rate."""
 SOON_S = 2.0
 INCREASE = 1.5
-"""The rate grows at least this many times: what grows less needs no reaction to be 90% full."""
+"""Only increases by at least this factor count: smaller ones need no reaction for 90% of the
+rate."""
 QUANTILES = (0.55, 0.6, 0.7, 0.8, 0.9, 0.95)
 PAPER_SAYS = {PPO: 60.0, DQN: 50.0, A2C: 75.0}
 """Share of time with a correct estimate, in %."""
@@ -57,7 +58,7 @@ ACTUAL = "the path"
 
 
 def fig3(lab: Lab) -> FigureJob:
-    """Estimates of the RTT and throughput of the first run.
+    """Draws estimates of the RTT and the throughput of the first run.
 
     Their distributions are over all runs.
     """
@@ -73,16 +74,17 @@ def fig3(lab: Lab) -> FigureJob:
     for label, run in drawn.items():
         rtt_lines[label] = [*zip(times, run["series"]["rtprop_ms"], strict=True)]
         rate_lines[label] = [*zip(times, means(run["series"]["throughput_mbps"]), strict=True)]
-    # An estimate that was taken with a full queue would leave the rest no room: it is cut off.
+    # An estimate that was taken with a full queue would make all others too small to see, so it is
+    # cut off.
     most = 3.0 * max(rtts)
     off = _cumulative(measured, wanted, looks, _percent_off, "error of RTprop (% of the true value)", 100.0)
     rate = _cumulative(measured, wanted, looks, _of_seconds, "throughput per second (Mbit/s)", 10.0)
     panels = [
-        ("(a) RTprop of one run", beside(rtt_lines, looks, whole("RTprop (ms)", [most]), first["seconds"])),
+        ("(a) RTprop of one run", scheme_lines(rtt_lines, looks, whole("RTprop (ms)", [most]), first["seconds"])),
         ("(b) error of RTprop", off),
         (
             "(c) throughput of that run",
-            beside(rate_lines, looks, whole("throughput (Mbit/s)", [10.0]), first["seconds"]),
+            scheme_lines(rate_lines, looks, whole("throughput (Mbit/s)", [10.0]), first["seconds"]),
         ),
         ("(d) throughput", rate),
     ]
@@ -196,7 +198,7 @@ def _claims(measured: Measured, wanted: dict[str, RunRequest]) -> list[Claim]:
 
 
 def quantile(share: float) -> Callable[[Run], float]:
-    """A quantile of the throughput of seconds."""
+    """Returns a quantile of the throughput of seconds."""
 
     def of(run: Run) -> float:
         return float(np.quantile(means(run["series"]["throughput_mbps"]), share))
@@ -205,7 +207,7 @@ def quantile(share: float) -> Callable[[Run], float]:
 
 
 def percent_soon(run: Run) -> float | None:
-    """The share of increases of the rate after which a whole second within 2 s is full.
+    """Returns the share of increases of the rate after which a whole second within 2 s is full.
 
     Only increases that last 2 s count.
     """
@@ -214,7 +216,7 @@ def percent_soon(run: Run) -> float | None:
     found = []
     for (at, before, after), (until, *_) in pairwise(changes):
         if after >= INCREASE * before and until - at >= SOON_S:
-            # Of seconds that lie after the change.
+            # Seconds after the change only.
             within_reach = [v for t, v in zip(times, seconds, strict=True) if at + 1.0 <= t <= at + SOON_S]
             found.append(max(within_reach, default=0.0) >= ENOUGH * after)
     return 100.0 * sum(found) / len(found) if found else None
@@ -228,26 +230,26 @@ def _cumulative(
     title: str,
     end: float,
 ) -> Spec:
-    """The share of time with at most each value, over the bins of all runs, from 0 to `end`."""
+    """Returns the share of time with at most each value, over all runs' bins, from 0 to `end`."""
     grid = np.linspace(0, end, 101)
     lines: dict[str, Line] = {}
     for label, one in wanted.items():
         every = np.sort([value for run in measured.runs(one) for value in of(run)])
         shares = 100.0 * np.searchsorted(every, grid, "right") / len(every)
         lines[label] = list(zip(grid.tolist(), shares.tolist(), strict=True))
-    spec = beside(lines, looks, Axis("share of time (%)", 0.0, 100.0), end)
+    spec = scheme_lines(lines, looks, Axis("share of time (%)", 0.0, 100.0), end)
     for layer in spec["layer"]:
         layer["encoding"]["x"]["axis"]["title"] = title
     return spec
 
 
 def _percent_off(run: Run) -> list[float]:
-    """Errors of RTprop without their signs, in % of the path's."""
+    """Returns absolute errors of RTprop, in % of the path's RTT."""
     return [100 * abs(error) for error in errors(run)]
 
 
 def _of_seconds(run: Run) -> list[float]:
-    """Throughput of the second before each bin's end."""
+    """Returns the throughput of the second before each bin's end."""
     return means(run["series"]["throughput_mbps"])
 
 

@@ -1,11 +1,11 @@
-"""Section V-A: what static windows cost. Figure 2, in two parts."""
+"""Section V-A: the cost of static windows. Figure 2, in two parts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from headway.report.lines import Axis
-from headway.reproduce.bands import beside, whole
+from headway.reproduce.bands import scheme_lines, whole
 from headway.reproduce.bbr_tuning.path import (
     BIN_MS,
     LINUX,
@@ -35,21 +35,24 @@ if TYPE_CHECKING:
 
 RTT_STEP_S, RATE_STEP_S = 11.0, 3.0
 BACK, BACK_S = 0.9, 5.0
-"""Throughput is back when it is this share of the link on average over this time."""
+"""Throughput has recovered when it is this share of the link on average over this time."""
 NEAR = 1.1
-"""An estimate of the rate is right again within this."""
+"""An estimate of the rate is right again within this share."""
 
 
 def fig2a(lab: Lab) -> FigureJob:
-    """RTprop and throughput as the round trip grows from 40 to 400 ms."""
+    """Draws RTprop and throughput as the round trip grows from 40 to 400 ms."""
     wanted = want(lab, schemes(lab), "bbr-rtt-step")
     measured = yield list(wanted.values())
     looks = chosen({label: LOOKS[label] for label in wanted})
     panels = [
-        ("RTprop", beside(_medians(measured, wanted, "rtprop_ms"), looks, whole("RTprop (ms)", [450.0]), 60.0)),
+        (
+            "RTprop",
+            scheme_lines(_medians(measured, wanted, "rtprop_ms"), looks, whole("RTprop (ms)", [450.0]), 60.0),
+        ),
         (
             "throughput",
-            beside(
+            scheme_lines(
                 _medians(measured, wanted, "throughput_mbps"), looks, whole("throughput (Mbit/s)", [20.0]), 60.0
             ),
         ),
@@ -86,15 +89,18 @@ def fig2a(lab: Lab) -> FigureJob:
 
 
 def fig2b(lab: Lab) -> FigureJob:
-    """BtlBw and RTT as the link falls from 20 to 5 Mbit/s."""
+    """Draws BtlBw and RTT as the link falls from 20 to 5 Mbit/s."""
     wanted = want(lab, schemes(lab), "bbr-rate-step")
     measured = yield list(wanted.values())
     looks = chosen({label: LOOKS[label] for label in wanted})
     rtts = _medians(measured, wanted, "rtt_ms")
     most = max((value or 0.0 for line in rtts.values() for _, value in line), default=0.0)
     panels = [
-        ("BtlBw", beside(_medians(measured, wanted, "btlbw_mbps"), looks, whole("BtlBw (Mbit/s)", [22.0]), 20.0)),
-        ("RTT", beside(rtts, looks, Axis("smoothed RTT (ms)", 0.0, 1.06 * most or 1.0), 20.0)),
+        (
+            "BtlBw",
+            scheme_lines(_medians(measured, wanted, "btlbw_mbps"), looks, whole("BtlBw (Mbit/s)", [22.0]), 20.0),
+        ),
+        ("RTT", scheme_lines(rtts, looks, Axis("smoothed RTT (ms)", 0.0, 1.06 * most or 1.0), 20.0)),
     ]
     vanilla = {label: wanted[label] for label in (PAPERS, LINUX)}
     claims = [
@@ -131,7 +137,7 @@ def _gains(
     of: dict[str, Callable[[Run], float | None]],
     units: dict[str, str] | None = None,
 ) -> list[Claim]:
-    """That the tuned one does better in each."""
+    """Returns the claims that the tuned flow is better in each quantity."""
     if PPO not in wanted:
         return []
     says = {
@@ -159,7 +165,7 @@ def _medians(
 
 
 def median_line(runs: Sequence[Run], column: str) -> list[tuple[float, float | None]]:
-    """The median of runs in each bin, of those that know a value."""
+    """Returns the median of runs in each bin, over those that have a value."""
     found = []
     for k, time in enumerate(ends_s(runs[0])):
         known = sorted(v for run in runs if (v := run["series"][column][k]) is not None)
@@ -168,7 +174,7 @@ def median_line(runs: Sequence[Run], column: str) -> list[tuple[float, float | N
 
 
 def stale_rtprop_s(run: Run) -> float:
-    """How long RTprop is too small after the round trip has grown; to the end if it stays so."""
+    """Returns how long RTprop is too small after the round trip has grown, at most to the end."""
     _, rtts = truth(run)
     estimates = run["series"]["rtprop_ms"]
     right = [(ours or 0.0) >= BACK * rtt for ours, rtt in zip(estimates, rtts, strict=True)]
@@ -177,10 +183,10 @@ def stale_rtprop_s(run: Run) -> float:
 
 
 def lost_rate_s(run: Run) -> float:
-    """Time from the step until the following five seconds are fast enough on average.
+    """Returns the time from the step until the following five seconds are fast enough on average.
 
-    It lasts to the end if they never are. A pause for ProbeRTT, every window of RTprop, is in that
-    mean.
+    It lasts to the end if they never are. That mean includes the pause for ProbeRTT, once in every
+    window of RTprop.
     """
     rates, _ = truth(run)
     width = round(BACK_S * 1000 / BIN_MS)
@@ -191,7 +197,7 @@ def lost_rate_s(run: Run) -> float:
 
 
 def stale_btlbw_s(run: Run) -> float:
-    """How long BtlBw is too large after the rate has fallen; to the end if it stays so."""
+    """Returns how long BtlBw is too large after the rate has fallen; to the end if it stays so."""
     rates, _ = truth(run)
     estimates = run["series"]["btlbw_mbps"]
     right = [ours is not None and ours <= NEAR * rate for ours, rate in zip(estimates, rates, strict=True)]
@@ -200,7 +206,7 @@ def stale_btlbw_s(run: Run) -> float:
 
 
 def peak_rtt_ms(run: Run) -> float:
-    """The largest smoothed RTT after the step."""
+    """Returns the largest smoothed RTT after the step."""
     later = [v or 0.0 for t, v in zip(ends_s(run), run["series"]["rtt_ms"], strict=True) if t > RATE_STEP_S]
     return max(later, default=0.0)
 

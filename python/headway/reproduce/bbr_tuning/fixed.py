@@ -1,4 +1,4 @@
-"""BBR with each pair of windows that the tuner chooses from, fixed.
+"""Runs BBR with each pair of windows that the tuner chooses from, fixed.
 
 The paths are those of figures 2a and 4.
 """
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from headway.stats.estimate import Estimate
 
 Pair = tuple[float, int]
-"""RTprop's window in seconds, BtlBw's in rounds."""
+"""A pair of windows: RTprop's in seconds, BtlBw's in rounds."""
 
 SECONDS, ROUNDS = (0.5, 1.0, 2.0, 5.0, 10.0), (2, 5, 10)
 """The grid of the shipped models."""
 OWN: Pair = (10.0, 10)
-"""Linux's BBR."""
+"""The windows of Linux's BBR."""
 LOOKS = {2: ("blue", "circle"), 5: ("green", "square"), 10: ("vermillion", "up")}
 JOIN, STEP = "bbr-join-leave", "bbr-rtt-step"
 
 
 def fixed(lab: Lab) -> FigureJob:
-    """Times over RTprop's window, a line for each window of BtlBw."""
+    """Draws times over RTprop's window, a line for each window of BtlBw."""
     wanted = {(scenario, pair): _want(lab, scenario, pair) for scenario in (JOIN, STEP) for pair in pairs()}
     measured = yield list(wanted.values())
     joining, step = ({pair: wanted[scenario, pair] for pair in pairs()} for scenario in (JOIN, STEP))
@@ -66,7 +66,7 @@ def fixed(lab: Lab) -> FigureJob:
 
 
 def pairs() -> list[Pair]:
-    """All pairs of the grid, BBR's own as the last."""
+    """Returns all pairs of the grid, BBR's own as the last."""
     return [(seconds, rounds) for seconds in SECONDS for rounds in ROUNDS]
 
 
@@ -119,7 +119,7 @@ def _claims(measured: Measured, joining: Mapping[Pair, RunRequest], step: Mappin
     others = [pair for pair in pairs() if pair != OWN]
 
     def times(of: Of) -> dict[str, Estimate]:
-        """BBR's own windows over each pair."""
+        """Returns times with BBR's own windows divided by those with each pair."""
         found = {pair: measured.percent(joining[OWN], joining[pair], of) for pair in others}
         return {_label(pair): ours.mapped(lambda percent: 1 + percent / 100) for pair, ours in found.items()}
 

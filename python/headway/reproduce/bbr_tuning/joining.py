@@ -1,4 +1,4 @@
-"""Section V-C: five flows that join one after the other, and leave. Figure 4, in two parts."""
+"""Section V-C: five flows join one after the other, and leave. Figure 4, in two parts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from headway.report.lines import Axis
-from headway.reproduce.bands import beside, flows, whole
+from headway.reproduce.bands import flows, scheme_lines, whole
 from headway.reproduce.bbr_tuning.path import (
     BIN_MS,
     LINUX,
@@ -36,23 +36,24 @@ if TYPE_CHECKING:
 FIFTH_S, FIRST_LEAVES_S, END_S = 20.0, 45.0, 65.0
 LINK_MBPS = 10.0
 FAIR = 0.25
-"""Flows share fairly while none is further from its share than this."""
+"""Flows share fairly if none is further from its share than this."""
 MEAN_S = 1.0
-"""Of the throughput of this long."""
+"""Throughput is the mean over this many seconds."""
 STEADY_S = 3.0
-"""How long they have to share fairly to count as converged."""
+"""Flows have converged after sharing fairly for this many seconds."""
 LIMIT_S = FIRST_LEAVES_S - FIFTH_S
 """A run that has not converged by then counts as this: means are restricted means."""
 OTHER_MEANS_S, OTHER_FAIR = (1.0, 2.0, 5.0), (0.15, 0.25, 0.4)
-"""Other definitions of a fair share. The claim uses the first length and the second distance,
-chosen before."""
+"""Other definitions of a fair share. The claim uses the first length and the second distance, which
+were chosen before."""
 FASTER, LOWER, SOONER = 2.7, 40.0, 10.0
-"""The paper's: times as fast to converge, % off the peak RTT, times as fast to react to it."""
+"""The paper's numbers: times as fast to converge, % off the peak RTT, times as fast to react to
+it."""
 SENDERS = (("blue", "circle"), ("vermillion", "up"), ("green", "square"), ("purple", "down"), ("orange", "diamond"))
 
 
 def fig4(lab: Lab) -> FigureJob:
-    """Throughput of each flow of the first run, and RTTs."""
+    """Draws the throughput of each flow of the first run, and RTTs."""
     wanted = want(lab, schemes(lab), "bbr-join-leave")
     measured = yield list(wanted.values())
     looks = chosen({label: LOOKS[label] for label in wanted})
@@ -69,7 +70,7 @@ def fig4(lab: Lab) -> FigureJob:
     lines_of_rtt = {label: mean_rtts(measured.runs(one)[0]) for label, one in wanted.items()}
     most = max((v or 0.0 for line in lines_of_rtt.values() for _, v in line), default=1.0)
     panels.append(
-        ("RTT, mean of all flows", beside(lines_of_rtt, looks, Axis("RTT (ms)", 0.0, 1.06 * most), END_S))
+        ("RTT, mean of all flows", scheme_lines(lines_of_rtt, looks, Axis("RTT (ms)", 0.0, 1.06 * most), END_S))
     )
     table = [
         ["scheme", "converges after (s)", "95% interval", "runs that converge (%)", "95% interval",
@@ -94,17 +95,17 @@ def fig4(lab: Lab) -> FigureJob:
 
 
 def _converging(measured: Measured, one: RunRequest) -> Estimate:
-    """The runs that converge, in %; of several trainings the mean of their shares."""
+    """Returns the share of runs that converge, in %; the mean over several trainings."""
     several = len(one.models) > 1
     share = (
         measured.mean(one, lambda run: float(has_converged(run))) if several else measured.share(one, has_converged)
     )
-    # Student's interval of trainings knows no bounds.
+    # Student's interval of trainings may reach beyond 0 and 100.
     return share.mapped(lambda x: 100 * min(max(x, 0.0), 1.0))
 
 
 def _others(wanted: dict[str, RunRequest], measured: Measured) -> list[list[str]]:
-    """A row for each length of a throughput and each distance from the fair share."""
+    """Returns a row for each length of a throughput and each distance from the fair share."""
     rows = [["throughput of", "within", *wanted]]
     for width_s in OTHER_MEANS_S:
         for off in OTHER_FAIR:
@@ -158,17 +159,17 @@ def _claims(measured: Measured, wanted: dict[str, RunRequest]) -> list[Claim]:
 
 
 def _ratio(measured: Measured, one: RunRequest, other: RunRequest, of: Of) -> Estimate:
-    """A mean over another, with the interval of their difference in percent."""
+    """Returns a mean over another, with the interval of their difference in percent."""
     return measured.percent(one, other, of).mapped(lambda percent: 1 + percent / 100)
 
 
 def converges_s(run: Run, width_s: float = MEAN_S, off: float = FAIR) -> float:
-    """When, after the fifth flow's start, the first 3 s end in which all have had fair shares.
+    """Returns the time from the fifth flow's start to the end of the first 3 s of fair shares.
 
     It is at most 25 s.
 
     Args:
-        run: With the series of its flows.
+        run: A run with the series of its flows.
         width_s: A flow's throughput is the mean over this many seconds before.
         off: How far from its fair share it may be, as a share of that.
     """
@@ -186,12 +187,12 @@ def converges_s(run: Run, width_s: float = MEAN_S, off: float = FAIR) -> float:
 
 
 def has_converged(run: Run) -> bool:
-    """Did it, before the first flow left?"""
+    """Did the run converge before the first flow left?"""
     return converges_s(run) < LIMIT_S
 
 
 def mean_rtts(run: Run) -> list[tuple[float, float | None]]:
-    """The mean of all flows' smoothed RTTs."""
+    """Returns the mean of all flows' smoothed RTTs."""
     found = []
     columns = [of["series"]["rtt_ms"] for of in run["flows"]]
     for time, values in zip(ends_s(run), zip(*columns, strict=True), strict=True):
@@ -201,12 +202,12 @@ def mean_rtts(run: Run) -> list[tuple[float, float | None]]:
 
 
 def peak_ms(run: Run) -> float:
-    """The largest of those."""
+    """Returns the largest mean RTT."""
     return max((value or 0.0 for _, value in mean_rtts(run)), default=0.0)
 
 
 def reacts_s(run: Run) -> float:
-    """How long after the peak the RTT is half way down to the path's."""
+    """Returns how long after the peak the RTT is half way down to the path's."""
     line = [(time, value or 0.0) for time, value in mean_rtts(run)]
     at, peak = max(line, key=lambda point: point[1])
     low = 50.0 + (peak - 50.0) / 2

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headway._native import RunError, Scenario
 from headway.report.lines import Axis
-from headway.reproduce.bands import beside, whole
+from headway.reproduce.bands import scheme_lines, whole
 from headway.reproduce.bbr_tuning.chain import tuned
 from headway.reproduce.bbr_tuning.faults import (
     lost_rate_s,
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 MODEL = "bbr-tuner-ppo-v1"
 BBR_LIVE, PPO_LIVE = "kernel's BBR", "kernel's BBR, PPO"
 DEFAULTS_LIVE, PAPERS_LIVE = "headway_bbr, 10 rounds", "headway_bbr, 8 rounds"
-"""Controls: what the tuned flows have, headway_bbr with a host and an agent, but with fixed
-windows."""
+"""Controls with fixed windows. As the tuned flows, they have headway_bbr with a host and an
+agent."""
 DECIDES = {
     DEFAULTS_LIVE: "rtprop_window=10s,btlbw_window=10",
     PAPERS_LIVE: "rtprop_window=10s,btlbw_window=8",
     PPO_LIVE: MODEL,
 }
-"""What decides of the flows of a chain."""
+"""The model or the windows of each scheme's chain."""
 BBR_SIM, PPO_SIM = "simulated BBR", "simulated BBR, PPO"
 LOOKS = {
     BBR_LIVE: ("vermillion", "up"),
@@ -59,13 +59,13 @@ LOOKS = {
     PPO_SIM: ("sky", "square"),
 }
 NEAR = 0.3
-"""The kernel's gain is as the simulated one's if it is no more than this share of vanilla's away
-from it."""
+"""The kernel's gain agrees with the simulated one's if it differs by at most this share of
+vanilla's value."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of a run of which the tuned one is to have less."""
+    """A quantity of a run that tuning should make smaller."""
 
     name: str
     title: str
@@ -74,7 +74,7 @@ class Quantity:
 
 
 def fig2a(lab: Lab) -> FigureJob:
-    """RTprop and throughput as the round trip grows from 40 to 400 ms."""
+    """Draws RTprop and throughput as the round trip grows from 40 to 400 ms."""
     quantities = [
         Quantity(
             "stale", "time from the step until RTprop is at least 90% of the new round trip", "s", stale_rtprop_s
@@ -91,7 +91,7 @@ def fig2a(lab: Lab) -> FigureJob:
 
 
 def fig2b(lab: Lab) -> FigureJob:
-    """BtlBw and RTT as the link falls from 20 to 5 Mbit/s."""
+    """Draws BtlBw and RTT as the link falls from 20 to 5 Mbit/s."""
     quantities = [
         Quantity("stale", "time from the step until BtlBw is within 10% of the new rate", "s", stale_btlbw_s),
         Quantity("rtt", "largest smoothed RTT after the step", "ms", peak_rtt_ms),
@@ -112,7 +112,7 @@ def _step(
     panels = [
         (
             axis.title.partition(" (")[0],
-            beside(
+            scheme_lines(
                 {label: median_line(measured.runs(one), column) for label, one in wanted.items()}, looks, axis, end
             ),
         )
@@ -126,7 +126,7 @@ def _step(
 
 
 def fig4(lab: Lab) -> FigureJob:
-    """RTTs and throughput while five flows join and leave."""
+    """Draws RTTs and throughput while five flows join and leave."""
     quantities = [
         Quantity("converges", "time to converge after the fifth flow has joined", "s", converges_s),
         Quantity("peak", "peak RTT", "ms", peak_ms),
@@ -142,8 +142,8 @@ def fig4(lab: Lab) -> FigureJob:
     most = max((v or 0.0 for line in rtts.values() for _, v in line), default=0.0)
     rates = {label: median_line(measured.runs(one), "throughput_mbps") for label, one in wanted.items()}
     panels = [
-        ("RTT, mean of all flows", beside(rtts, looks, Axis("RTT (ms)", 0.0, 1.06 * most or 1.0), end)),
-        ("throughput of all flows", beside(rates, looks, whole("throughput (Mbit/s)", [10.0]), end)),
+        ("RTT, mean of all flows", scheme_lines(rtts, looks, Axis("RTT (ms)", 0.0, 1.06 * most or 1.0), end)),
+        ("throughput of all flows", scheme_lines(rates, looks, whole("throughput (Mbit/s)", [10.0]), end)),
     ]
     return FigureResult(
         titled(panels, looks, 2),
@@ -154,13 +154,13 @@ def fig4(lab: Lab) -> FigureJob:
 
 @contextmanager
 def _chains() -> Iterator[dict[str, Chain]]:
-    """Those of all schemes that have one. Raises MissingError."""
+    """Returns the chains of all schemes that have one. Raises MissingError."""
     with ExitStack() as running:
         yield {label: running.enter_context(tuned(decides)) for label, decides in DECIDES.items()}
 
 
 def _want(lab: Lab, scenario: str, chains: dict[str, Chain]) -> dict[str, RunRequest]:
-    """The same runs in the kernel and simulated.
+    """Asks for the same runs in the kernel and simulated.
 
     In the kernel they are vanilla, tuned and with the controls; simulated, vanilla and tuned.
     """
@@ -234,7 +234,7 @@ def _table(measured: Measured, wanted: dict[str, RunRequest], quantities: Sequen
 
 
 def _median_rtts(runs: Sequence[Run]) -> list[tuple[float, float | None]]:
-    """The median over runs of the mean of all flows' smoothed RTTs."""
+    """Returns the median over runs of the mean of all flows' smoothed RTTs."""
     found = []
     for points in zip(*(mean_rtts(run) for run in runs), strict=True):
         known = sorted(value for _, value in points if value is not None)
@@ -243,16 +243,16 @@ def _median_rtts(runs: Sequence[Run]) -> list[tuple[float, float | None]]:
 
 
 def _carried(chain: Chain) -> list[str]:
-    """What host and agent counted while these runs were made.
+    """Returns the counters of host and agent while these runs were made.
 
-    A run of which they set nothing has failed.
+    A run in which they set nothing has failed.
     """
     try:
         counted = chain.counters()
     except RunError as why:
         return [f"The host or the agent did not answer at the end: {why}."]
     if not counted.get("applied"):
-        # All runs were there already.
+        # All runs were already finished.
         return []
     names = (
         "stats_answered",

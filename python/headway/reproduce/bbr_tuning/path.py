@@ -1,4 +1,4 @@
-"""What BBR's estimates are compared with, and the schemes and numbers that all figures share."""
+"""The path that BBR's estimates are compared with, and what all figures share."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from headway.runs.store import Run
 
 FIRST_SEED = 60001
-"""Of runs that nothing was chosen on."""
+"""Nothing was chosen by runs with seeds from this one on."""
 RUNS = 30
-"""Of each training."""
+"""Runs of each training."""
 BIN_MS = 100.0
 PAPERS, LINUX = "BBR, 8 rounds", "BBR, 10 rounds"
-"""Vanilla: the paper's BtlBw window, and Linux's."""
+"""Vanilla BBR with the paper's BtlBw window, and with Linux's."""
 PPO, DQN, A2C = "PPO", "DQN", "A2C"
 VANILLA = {PAPERS: "bbr:btlbw_window=8", LINUX: "bbr"}
 TUNED = {PPO: "bbr-tuner-ppo", DQN: "bbr-tuner-dqn", A2C: "bbr-tuner-a2c"}
@@ -34,7 +34,7 @@ LOOKS = {
     A2C: ("purple", "down"),
 }
 CLOSE = 0.1
-"""An estimate of the RTT is right within this share of what the path takes."""
+"""An estimate of the RTT is right within this share of the path's RTT."""
 CLOSE_SAYS = (
     "RTprop is right if it is within 10% of the RTT of a single packet without a queue: "
     "propagation, plus transmission at the current rate"
@@ -49,10 +49,10 @@ Series = list[float | None]
 
 
 def schemes(lab: Lab, *, tuned: Sequence[str] = (PPO,), vanilla: Sequence[str] = (PAPERS, LINUX)) -> dict[str, str]:
-    """The schemes by label; a tuned one without its model is left out.
+    """Returns the schemes by label.
 
-    A tuned one has its other trainings and not the shipped one, with which its reward and recipe
-    were chosen.
+    A tuned scheme without a model is left out. A tuned scheme has its other trainings and not the
+    shipped one, with which its reward and recipe were chosen.
     """
     found = {label: VANILLA[label] for label in vanilla}
     for label in tuned:
@@ -67,10 +67,10 @@ def schemes(lab: Lab, *, tuned: Sequence[str] = (PPO,), vanilla: Sequence[str] =
 
 
 def want(lab: Lab, specs: Mapping[str, str], scenario: str) -> dict[str, RunRequest]:
-    """Their runs on one of the paper's scenarios, with series.
+    """Asks for their runs on one of the paper's scenarios, with series.
 
     Each training has as many, and vanilla as many as all together. Differences are of runs with one
-    seed, so that every scheme needs the seeds of every other.
+    seed, so every scheme needs the seeds of every other.
     """
     where = Scenario.load(scenario)
     runs = RUNS * max(len(scheme_members(spec)) for spec in specs.values())
@@ -87,44 +87,44 @@ def _states(scenario: str, seed: int, seconds: float) -> tuple[list[float], list
 
 
 def ends_s(run: Run) -> list[float]:
-    """When each bin ends."""
+    """Returns the time at which each bin ends."""
     return [t + BIN_MS / 1000 for t in run["series"]["time_s"]]
 
 
 def truth(run: Run) -> tuple[list[float], list[float]]:
-    """What the path was as each bin ended: its rate in Mbit/s, and its RTT in ms."""
+    """Returns the path at the end of each bin: its rate in Mbit/s, and its RTT in ms."""
     at, rates, rtts = _states(run["scenario"], run["seed"], run["seconds"])
     found = [max(0, bisect_right(at, end) - 1) for end in ends_s(run)]
     return [rates[k] for k in found], [rtts[k] for k in found]
 
 
 def changes_s(run: Run) -> list[tuple[float, float, float]]:
-    """When the path's rate changes, from what and to what, in Mbit/s."""
+    """Returns when the path's rate changes, from what and to what, in Mbit/s."""
     at, rates, _ = _states(run["scenario"], run["seed"], run["seconds"])
     pairs = zip(at[1:], rates, rates[1:], strict=False)
     return [(when, before, after) for when, before, after in pairs if before != after]
 
 
 def errors(run: Run) -> list[float]:
-    """(RTprop - base RTT) / base RTT of each bin; bins without an estimate are left out."""
+    """Returns (RTprop - base RTT) / base RTT of each bin; bins without an estimate are left out."""
     _, rtts = truth(run)
     estimates: Series = run["series"]["rtprop_ms"]
     return [(ours - rtt) / rtt for ours, rtt in zip(estimates, rtts, strict=True) if ours is not None]
 
 
 def percent_right(run: Run) -> float | None:
-    """The share of time with the right estimate of the RTT, in %."""
+    """Returns the share of time with the right estimate of the RTT, in %."""
     found = errors(run)
     return 100 * fmean(abs(error) <= CLOSE for error in found) if found else None
 
 
 def means(values: Sequence[float | None], width_s: float = 1.0) -> list[float]:
-    """The mean over `width_s` seconds up to each bin; an unknown value counts as 0."""
+    """Returns the mean over `width_s` seconds up to each bin; an unknown value counts as 0."""
     width = max(1, round(width_s * 1000 / BIN_MS))
     known = [value or 0.0 for value in values]
     return [fmean(known[max(0, k + 1 - width) : k + 1]) for k in range(len(known))]
 
 
 def first_s(times: Sequence[float], holds: Sequence[bool], after: float) -> float | None:
-    """How long after a moment something first holds; None if it does not."""
+    """Returns how long after a moment something first holds; None if it does not."""
     return next((time - after for time, one in zip(times, holds, strict=True) if one and time > after), None)

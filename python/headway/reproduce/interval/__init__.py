@@ -8,7 +8,7 @@ from headway.reproduce.figure import Paper
 from headway.reproduce.interval import beyond, estimates, gap, network, summary
 
 FIRST_SEED = 80001
-"""Of runs that nothing was chosen on."""
+"""Nothing was chosen by runs with seeds from this one on."""
 
 PAPER = Paper(
     "interval",

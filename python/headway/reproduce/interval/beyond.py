@@ -1,4 +1,4 @@
-"""Beyond the paper: its future work, against fixed intervals.
+"""Beyond the paper: its future work, compared with fixed intervals.
 
 This is a policy that also sets the next interval.
 """
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 LEARNED, FIXED = "interval-learned", "interval"
 CONTROL = "fixed-interval"
-"""Its ablation, trained on as long and on the same networks at a fixed interval: what the second
-output is for."""
+"""The control: an ablation with as much training on the same networks at a fixed interval. It shows
+what the second output adds."""
 LOOK = Style(COLOURS["orange"][0], MARKERS["star"], LEARNED, "k5")
 BY_MORE = "by more than 1% of what the fastest group's throughput earns in Eq. 1 (less is equal)"
 WIDTH, HEIGHT = 96, 300
-"""Of a network's column and of the chart, in pixels."""
+"""Width of a network's column and height of the chart, in pixels."""
 
 
 def beyond(lab: Lab) -> FigureJob:
-    """Mean rewards (Eq. 1) of the learned interval and of the 18 fixed ones."""
+    """Compares mean rewards (Eq. 1) of the learned interval and of the 18 fixed ones."""
     fixed = {name: spec for name, spec in specs(lab).items() if name in LETTERS}
     try:
         every = fixed | {LEARNED: lab.scheme(LEARNED)}
@@ -61,8 +61,8 @@ def beyond(lab: Lab) -> FigureJob:
         network: lab.each(every, Scenario.load(network.scenario), of_each_training=True) for network in NETWORKS
     }
     for of_network in wanted.values():
-        # Each training of it began with the weights of the fixed one of the same seed: the two are
-        # a pair.
+        # Each training began with the weights of the fixed-interval training of the same seed, so
+        # the two are a pair.
         of_network[LEARNED] = replace(of_network[LEARNED], begun_from=FIXED)
     measured = yield [one for of_network in wanted.values() for one in of_network.values()]
     found = {network: GroupResults(measured, of_network) for network, of_network in wanted.items()}
@@ -136,38 +136,38 @@ CONTROL_NOTE = (
 
 
 def _controls(name: str) -> str:
-    """What a group is called with the control's weights."""
+    """Returns the names of groups with the control's weights."""
     return f"{name}, control"
 
 
 def _best_control(rewards: Mapping[str, Estimate]) -> str:
-    """The best of the 18 groups with the control's weights, by its mean reward."""
+    """Returns the best of the 18 groups with the control's weights, by its mean reward."""
     return max(map(_controls, LETTERS), key=lambda name: _or_worst(rewards[name]))
 
 
 def ranked(rewards: Mapping[str, Estimate]) -> list[str]:
-    """The fixed configurations by their mean reward, the best first."""
+    """Returns the fixed configurations by their mean reward, the best first."""
     return sorted(LETTERS, key=lambda name: -_or_worst(rewards[name]))
 
 
 def _or_worst(one: Estimate) -> float:
-    """Its mean; what was not measured is the worst, as a reward may be negative."""
+    """Returns the mean. A missing value is the worst, because a reward may be negative."""
     return -inf if one.mean is None else one.mean
 
 
 def _middle(ranks: list[str]) -> list[str]:
-    """The two in the middle of an even number."""
+    """Returns the two in the middle of an even number."""
     half = len(ranks) // 2
     return ranks[half - 1 : half + 1]
 
 
 def _less(found: GroupResults, others: list[str]) -> Estimate:
-    """The learned interval's reward minus the mean of the others', paired by seed."""
+    """Returns the learned interval's reward minus the mean of the others', paired by seed."""
     return found.measured.less(found.wanted[LEARNED], [found.wanted[name] for name in others], reward)
 
 
 def _over_the_best(found: GroupResults, rivals: Sequence[str]) -> Estimate:
-    """The learned interval's reward minus that of the best of some rivals, paired by seed.
+    """Returns the learned interval's reward minus that of the best of some rivals, paired by seed.
 
     The best may be any of them.
     """
@@ -175,7 +175,7 @@ def _over_the_best(found: GroupResults, rivals: Sequence[str]) -> Estimate:
 
 
 def _margin(found: GroupResults) -> float:
-    """A difference of rewards that counts as equal.
+    """Returns a difference of rewards that counts as equal.
 
     It is 1% of what the throughput of the fastest group adds to them.
     """
@@ -235,7 +235,7 @@ def _chart(
     ranks: Mapping[Network, list[str]],
     more: Mapping[str, Estimate],
 ) -> Spec:
-    """Every configuration's reward over the best fixed one's, a column a network.
+    """Draws every configuration's reward over the best fixed one's, a column a network.
 
     The learned interval has a whisker: the 95% interval of its reward minus the best fixed one's,
     which is `more`.
@@ -305,7 +305,7 @@ def _chart(
 FIGURES = (
     Figure(
         "beyond",
-        "The interval that learns itself beside every fixed one",
+        "A learned interval compared with every fixed one",
         "Mean reward (Eq. 1) of 30 runs of 60 s of each training on each of the seven networks, compared with "
         "the best of the 18 groups on the same network. A whisker is the 95% interval of the learned interval's "
         "reward minus that of the best group.",

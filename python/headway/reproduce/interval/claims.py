@@ -1,4 +1,4 @@
-"""What section 4 says of each network, and when it holds."""
+"""The claims of section 4 about each network."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from headway.reproduce.interval.group_results import GroupResults
 
 HALF = (-65.0, -35.0)
-""""Almost half", ours: 35% to 65% less."""
+"""Our limits for "almost half": 35% to 65% less."""
 NEAR = {
     quantity: Aim(-CLOSE_LOSS, CLOSE_LOSS, small=POINTS) if quantity == LOSS else Aim(-CLOSE, CLOSE, small=PERCENT)
     for quantity in QUANTITIES
 }
-"""A "small" distance by its quantity: in points of loss, and in % of the others."""
+"""Our limit for a "small" distance by its quantity: in points of loss, and in % of the others."""
 OUR_LIMITS = f"our limits: {CLOSE:g}%, for loss {CLOSE_LOSS:g} point; threshold: all within them"
 
 
 def differ(figure: str, found: GroupResults) -> Claim:
-    """That the configuration matters: Tables 3 to 9."""
+    """Claims that the configuration matters: Tables 3 to 9."""
     manova = found.manova
     verdicts = {
-        # That groups are not told apart does not say that they are alike.
+        # If groups do not differ significantly, they need not be alike.
         statistic.name: Zone.CLAIMED if statistic.p < LEVEL else Zone.UNCLEAR
         for statistic in (manova.statistics if manova and found.has_enough else ())
     }
@@ -56,7 +56,7 @@ def differ(figure: str, found: GroupResults) -> Claim:
 
 
 def first(found: GroupResults, name: str, groups: str, paper: str, quantity: str = THROUGHPUT) -> Claim:
-    """The claim that groups take the first places, or are as good as the last of these.
+    """Claims that groups take the first places, or are as good as the last of these.
 
     There are as many places as groups.
     """
@@ -71,7 +71,7 @@ def first(found: GroupResults, name: str, groups: str, paper: str, quantity: str
 
 
 def low(found: GroupResults, name: str, groups: str, paper: str) -> Claim:
-    """The claim that groups have low delay and loss.
+    """Claims that groups have low delay and loss.
 
     They are among the first as many as Table 10 names, three at least.
     """
@@ -97,7 +97,7 @@ def over(
     at_most: float = float("inf"),
     less: float | None = None,
 ) -> Claim:
-    """That groups' means lie so far above others', in % of these."""
+    """Returns how far groups' means lie above others', in % of these."""
     return judge(
         name,
         paper,
@@ -113,7 +113,7 @@ def over(
 def near(
     found: GroupResults, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]], paper: str, how: str
 ) -> Claim:
-    """The claim that groups are close to others in quantities, in either direction.
+    """Claims that groups are close to others in quantities, in either direction.
 
     Each quantity has its pairs.
     """
@@ -126,12 +126,12 @@ def near(
 
 
 def default(found: GroupResults, figure: str) -> list[Claim]:
-    """Figure 4."""
+    """Claims of figure 4."""
     return [first(found, f"{figure}.I-best", "I", "Group I reaches the highest throughput among others (4)")]
 
 
 def static(found: GroupResults, figure: str) -> list[Claim]:
-    """Figure 5."""
+    """Claims of figure 5."""
     return [
         first(found, f"{figure}.K-leads", "K", "Group K leads the throughput performance (4)"),
         over(
@@ -147,7 +147,7 @@ def static(found: GroupResults, figure: str) -> list[Claim]:
 
 
 def walking(found: GroupResults, figure: str) -> list[Claim]:
-    """Figure 6."""
+    """Claims of figure 6."""
     fast, balanced = "LFK", "HBC"
     return [
         first(found, f"{figure}.top-3", fast, "L, F and K become the top 3 in throughput (4)"),
@@ -175,7 +175,7 @@ def walking(found: GroupResults, figure: str) -> list[Claim]:
 
 
 def taxi(found: GroupResults, figure: str) -> list[Claim]:
-    """Figure 7."""
+    """Claims of figure 7."""
     pairs = [("A", "J"), ("A", "K")]
     return [
         first(found, f"{figure}.J-K-lead", "JK", "J and K lead throughput (4)"),
@@ -203,7 +203,7 @@ def taxi(found: GroupResults, figure: str) -> list[Claim]:
 
 
 def bus(found: GroupResults, figure: str) -> list[Claim]:
-    """Figure 8."""
+    """Claims of figure 8."""
     pairs = list(product("BC", "HJK"))
     return [
         first(found, f"{figure}.top-3", "HJK", "H, J and K become the top 3 in throughput (4)"),
@@ -231,7 +231,7 @@ def bus(found: GroupResults, figure: str) -> list[Claim]:
 
 
 def low_bdp(found: GroupResults, figure: str) -> list[Claim]:
-    """Figure 9."""
+    """Claims of figure 9."""
     return [
         first(found, f"{figure}.J-K-lead", "KJ", "K and J are the first and second in throughput (4)"),
         low(found, f"{figure}.M-Q-low", "MQ", "Q and M preserve the delay and loss (4)"),
@@ -246,7 +246,7 @@ def low_bdp(found: GroupResults, figure: str) -> list[Claim]:
 
 
 def high_bdp(found: GroupResults, figure: str) -> list[Claim]:
-    """Figure 10, of which text and Table 10 do not say the same."""
+    """Claims of figure 10. Text and Table 10 differ on them."""
     return [
         first(found, f"{figure}.K-Q-lead", "KQ", "Q and K become the top 2 in throughput (4, text)"),
         first(found, f"{figure}.K-O-lead", "KO", "K and O have the higher throughput (Table 10)"),

@@ -1,4 +1,4 @@
-"""Figure 11: the RTT of one flow on the default link, and what the estimators make of it.
+"""Figure 11: the RTT of one flow on the default link, and the estimators' values.
 
 It has both forms of Eq. 3.
 """
@@ -34,17 +34,18 @@ if TYPE_CHECKING:
 
 SCENARIO = "pantheon-default"
 GROUPS = {JK: "I", JK_PRINTED: "I'"}
-"""Of which group the paper's log is it does not say: this one it calls the best on this link. Each
-reading of Eq. 3 is judged on the log of the flow that it clocks."""
+"""The paper does not say which group its log is from; this group it calls the best on this link.
+Each reading of Eq. 3 is judged on the log of the flow that it clocks."""
 MEANT = {JK: "Eq. 3 as Jacobson and Karels define it", JK_PRINTED: "Eq. 3 as it is printed"}
 BIN_MS = 5.0
-"""Five packets' time on the link, so that the samples of a run stay below a megabyte."""
+"""Length of a bin: the time of five packets on the link, so that the samples of a run stay below a
+megabyte."""
 ALPHA, BETA, WINDOW_S = 1 / 8, 3 / 4, 10.0
-"""Of section 3.2; `crates/policy/src/clock/estimate.rs` has the same."""
+"""Values of section 3.2; `crates/policy/src/clock/estimate.rs` has the same."""
 WITHIN = (10.0, 90.0)
-""""A line within the data", ours: at or above this many % of the samples."""
+"""Our limits for "a line within the data": at or above this many % of the samples."""
 ON_TOP = 2.0
-""""At the top of the data", ours: on average at most this many times the newest RTT."""
+"""Our limit for "at the top of the data": on average at most this many times the newest RTT."""
 CANNOT = {JK: "", JK_PRINTED: ", which the equation rules out: RTT_jk is at least four times RTT_ewma"}
 SHOWN_S = 20.0
 NAMES = (LATEST, EWMA, JK, MIN_FILTERED, JK_PRINTED)
@@ -53,12 +54,12 @@ Estimates = dict[str, list[float]]
 
 
 def estimates(times_s: Sequence[float], rtts_ms: Sequence[float]) -> Estimates:
-    """What each estimator says after each sample (Eq. 2 and 3).
+    """Returns the value of each estimator after each sample (Eq. 2 and 3).
 
     `RttEstimator` of crates/policy does the same.
 
     Args:
-        times_s: When samples arrived, ascending.
+        times_s: The arrival times of samples, ascending.
         rtts_ms: The samples.
     """
     found: Estimates = {name: [] for name in NAMES}
@@ -67,9 +68,9 @@ def estimates(times_s: Sequence[float], rtts_ms: Sequence[float]) -> Estimates:
         if number:
             variation = BETA * variation + (1 - BETA) * abs(ewma - rtt)
             ewma = (1 - ALPHA) * ewma + ALPHA * rtt
-        # Eq. 2 stands before it: the mean has this sample in it.
+        # Eq. 2 comes first: the mean includes this sample.
         printed = BETA * ewma + (1 - BETA) * abs(ewma - rtt)
-        # Samples that a later and lower one hides are forgotten: what is left rises.
+        # A sample is dropped if a later one is lower, so the remaining ones rise.
         while least and least[-1][1] >= rtt:
             least.pop()
         least.append((time, rtt))
@@ -87,12 +88,12 @@ def estimates(times_s: Sequence[float], rtts_ms: Sequence[float]) -> Estimates:
 
 
 def propagation_ms(scenario: Scenario) -> float:
-    """Of a round trip, both ways of which take the bottleneck's delay."""
+    """Returns the propagation RTT. Both directions have the bottleneck's delay."""
     return 2 * float(tomllib.loads(scenario.text)["bottleneck"]["delay"].removesuffix("ms"))
 
 
 def of_run(run: Run, base_ms: float) -> tuple[list[float], Estimates]:
-    """Times of arrival and the estimates, of a run with time series.
+    """Returns times of arrival and the estimates of a run with time series.
 
     `base_ms` is its propagation RTT.
     """
@@ -107,29 +108,29 @@ def of_run(run: Run, base_ms: float) -> tuple[list[float], Estimates]:
 
 
 class Log(NamedTuple):
-    """The runs of a group, and what is said of its flow under one reading of Eq. 3."""
+    """The runs of a group, and the estimates of its flow under one reading of Eq. 3."""
 
     reading: str
     times: list[float]
     shown: Estimates
-    """Of the first run."""
+    """The estimates of the first run."""
     share: Mapping[str, Estimate]
-    """Of the samples at which an estimate is at or above the newest RTT, in %."""
+    """The share of samples at which an estimate is at or above the newest RTT, in %."""
     ratio: Mapping[str, Estimate]
     """An estimate's mean divided by the mean of the newest RTT."""
     away: Mapping[str, Estimate]
-    """Its mean distance to the propagation RTT, in ms."""
+    """An estimate's mean distance to the propagation RTT, in ms."""
     further: Mapping[str, Estimate]
-    """How much further another estimate is from it than RTT_jk, in ms."""
+    """How much further another estimate is from the propagation RTT than RTT_jk, in ms."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The lines of the paper's figure."""
+        """Returns the lines of the paper's figure."""
         return (LATEST, EWMA, self.reading, MIN_FILTERED)
 
 
 def log_of(reading: str, measured: Measured, wanted: RunRequest, base_ms: float) -> Log:
-    """What the runs of a group say of the estimates."""
+    """Returns the estimates of a group's runs."""
     made = {run["seed"]: of_run(run, base_ms) for run in measured.runs(wanted)}
 
     def mean(of: Callable[[Estimates, str], float], name: str) -> Estimate:
@@ -156,7 +157,7 @@ def log_of(reading: str, measured: Measured, wanted: RunRequest, base_ms: float)
 
 
 def fig11(lab: Lab) -> FigureJob:
-    """The newest RTT and the estimates over time, of a flow of either reading."""
+    """Draws the newest RTT and the estimates over time, of a flow of either reading."""
     scenario = Scenario.load(SCENARIO)
     wanted = {
         reading: lab.want(f"group {group}", specs(lab)[group], scenario, series=True, bin_ms=BIN_MS, runs=10)
@@ -191,7 +192,7 @@ def fig11(lab: Lab) -> FigureJob:
 
 
 def judged(log: Log) -> list[Claim]:
-    """What section 4 says of figure 11, with one reading of Eq. 3."""
+    """Claims of section 4 about figure 11, with one reading of Eq. 3."""
     name, meant = f"fig11.{log.reading}", f"{MEANT[log.reading]}, group {GROUPS[log.reading]}"
     return [
         judge(
@@ -229,7 +230,7 @@ def judged(log: Log) -> list[Claim]:
 
 
 def which_explains(claims: Mapping[str, Sequence[Claim]]) -> str:
-    """With which reading of Eq. 3 more of what is said of figure 11 holds, by the claims' verdicts.
+    """Says with which reading of Eq. 3 more of the claims about figure 11 hold.
 
     Neither can explain all: no estimate is nearer to the propagation RTT than the minimum is.
     """
@@ -250,9 +251,9 @@ def which_explains(claims: Mapping[str, Sequence[Claim]]) -> str:
 
 
 def nearest(log: Log, claims: Sequence[Claim]) -> str:
-    """Which estimate is the closest to the propagation RTT.
+    """Says which estimate is the closest to the propagation RTT.
 
-    It also says that the paper's sentences may not go together.
+    It also says that the paper's sentences may contradict each other.
     """
     known = {name: metric.mean for name, metric in log.away.items() if metric.mean is not None}
     least = min((name for name in known if name != LATEST), key=known.__getitem__)
@@ -263,7 +264,7 @@ def nearest(log: Log, claims: Sequence[Claim]) -> str:
 
 
 def table(logs: Sequence[Log]) -> list[list[str]]:
-    """Every estimate of both flows."""
+    """Makes a table of every estimate of both flows."""
     rows = [
         [
             "group",
@@ -289,19 +290,19 @@ def table(logs: Sequence[Log]) -> list[list[str]]:
 
 
 def above(values: Sequence[float], others: Sequence[float]) -> float:
-    """The share of samples at which one is at or above the other, in %."""
+    """Returns the share of samples at which one is at or above the other, in %."""
     return 100 * sum(a >= b for a, b in zip(values, others, strict=True)) / len(values)
 
 
 def panel(
     times: Sequence[float], found: dict[str, list[float]], names: Sequence[str], looks: dict[str, Style]
 ) -> Spec:
-    """Estimates over the first seconds, thinned to what can be seen."""
+    """Draws estimates over the first seconds, thinned to what is visible."""
     shown = [k for k, time in enumerate(times) if time <= SHOWN_S]
     shown = shown[:: max(1, len(shown) // 1500)]
     values = [found[name][k] for name in names for k in shown]
-    # The first second of Jacobson and Karels' estimate, which begins with half of the RTT as
-    # variation, is cut.
+    # The first second of Jacobson and Karels' estimate is cut: its variation begins at half of the
+    # RTT.
     low, high = min(values, default=0.0), float(np.quantile(values, 0.998)) if values else 1.0
     margin = 0.06 * (high - low or 1.0)
     y = Axis("RTT (ms)", low - margin, high + margin).encode("y", 5)
@@ -310,7 +311,7 @@ def panel(
     layers: list[Spec] = []
     for number, name in enumerate(names):
         points = [{"x": times[k], "y": found[name][k]} for k in shown]
-        # The EWMA hides the newest RTT if that is not wider.
+        # The newest RTT's line is wider, or the EWMA would hide it.
         wide: Spec = {"strokeWidth": 5.0, "opacity": 0.5} if name == LATEST else {"strokeWidth": 1.3}
         line: Spec = {"type": "line", "color": looks[name].colour, "clip": True} | wide
         layers.append({"data": {"values": points}, "mark": line, "encoding": dict(at)})

@@ -1,6 +1,6 @@
-"""The paper's other wish: transports that are not UDT.
+"""The paper's other wish, transports other than UDT.
 
-It says how far both agents are from the simulator there.
+The figure shows how far both agents are from the simulator there.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ if TYPE_CHECKING:
     from headway.stats.means import Metric
 
 AGENTS = {"interval": "interval (K)", LEARNED: LEARNED}
-"""What the figure calls them: `interval` without parameters is 2 x jk."""
+"""The figure's names of the agents: `interval` without parameters is 2 x jk."""
 WORLDS = {EMU: "emulator", KERNEL: "kernel"}
 GAP_NETWORKS = ("pantheon-default", "low-bdp", "cellular-walking")
 SECONDS = 30.0
 COMMAND = f"headway gap --schemes {','.join(AGENTS)} --scenario {','.join(GAP_NETWORKS)} --seconds {SECONDS:g}"
 TABLE = "In real time: the gap to the simulator"
 KEPT = Path("out") / "gap"
-"""Where `headway gap` keeps its runs, which take an hour: they are read, never run."""
+"""The folder in which `headway gap` keeps its runs. They take an hour, so the figure only reads
+them."""
 
 
 def gap(_lab: Lab) -> FigureJob:
-    """Differences of pairs of runs, of those that `headway gap` has kept."""
+    """Draws differences of pairs of runs that `headway gap` has kept."""
     rows = _rows(KEPT)
     if why := _missing(rows):
         raise MissingError(why)
@@ -53,7 +54,7 @@ def gap(_lab: Lab) -> FigureJob:
 
 
 def _rows(folder: Path) -> list[Row]:
-    """What `compare` says of the runs of COMMAND, whatever else is kept there.
+    """Returns the rows of `compare` for the runs of COMMAND, whatever other runs are there.
 
     Raises MissingError.
     """
@@ -68,9 +69,9 @@ def _rows(folder: Path) -> list[Row]:
 
 
 def _missing(rows: Sequence[Row]) -> str | None:
-    """What there are no pairs of, and what makes them.
+    """Says which pairs of runs are missing, and which command makes them.
 
-    Half a gap must not stand in for a whole one.
+    A part of the comparison must not pass for the whole.
     """
     found = {(row["scenario"], row["scheme"]): _worlds(row) for row in rows}
     wanted = [(network, agent, world) for network in GAP_NETWORKS for agent in AGENTS for world in WORLDS]
@@ -89,7 +90,7 @@ def _worlds(row: Row) -> dict[str, WorldGap | None]:
 
 
 def _known(metric: Metric) -> Estimate:
-    """What `headway gap` has made of its pairs already."""
+    """Returns the pairs that `headway gap` has made so far."""
     ends = metric["ci95"]
     return Estimate.fixed(metric["mean"], (ends[0], ends[1]) if ends else None)
 

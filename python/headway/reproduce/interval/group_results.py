@@ -1,7 +1,4 @@
-"""What the runs of all groups on one network gave.
-
-Figures, tables and claims are of these numbers.
-"""
+"""The results of all groups on one network. Figures, tables and claims use these numbers."""
 
 from __future__ import annotations
 
@@ -35,20 +32,20 @@ MORE_IS_BETTER = {THROUGHPUT: True, DELAY: False, LOSS: False, REWARD: True}
 SAID = {THROUGHPUT: "throughput", DELAY: "p95 delay", LOSS: "loss"}
 LETTERS = tuple(group.name for group in PAPERS)
 AS_PRINTED = tuple({g.name: p.name for g, p in zip(PAPERS[6:12], PRINTED, strict=True)}.get(x, x) for x in LETTERS)
-"""The same with Eq. 3 as it is printed."""
+"""The groups of jk with Eq. 3 as it is printed."""
 PACKET_BITS = 8 * 1500.0
 CLOSE = 5.0
-"""Throughputs and delays as near as this, in %, are "comparable" and "small" distances, ours: where
-the paper has a number it says "only 5% less"."""
+"""Our limit in % for "comparable" throughputs and delays and "small" distances. Where the paper has
+a number it says "only 5% less"."""
 CLOSE_LOSS = 1.0
-"""Shares lost as near as this, in points, ours: of a small share a per cent is nothing."""
+"""Our limit for shares lost, in points, because a per cent of a small share means nothing."""
 RESOLUTION = {DELAY: 0.002}
 """Relative resolution of means: percentiles come from a histogram whose bins are up to this
 wide."""
 
 
 def counted(places: int, *quantities: str) -> str:
-    """When `GroupResults.among` counts a group as one of the first `places` in each quantity."""
+    """Says when `GroupResults.among` counts a group in the first `places` of each quantity."""
     margins = dict.fromkeys(f"{POINTS:g} points" if q == LOSS else f"{PERCENT:g}%" for q in quantities)
     margin = " or ".join(margins)
     but, as_many = ("", "one") if places == 1 else (f" but {places - 1}", f"{places}")
@@ -60,10 +57,10 @@ def counted(places: int, *quantities: str) -> str:
 
 
 def reward(run: Run) -> float | None:
-    """Eq. 1 of a whole run: 10 x packets/s, less 1000 x s of mean RTT, less 2000 x the share lost.
+    """Returns Eq. 1 of a whole run: 10 x packets/s - 1000 x mean RTT in s - 2000 x the share lost.
 
-    Units are those of Aurora, from which the paper has it; the same as the reward `interval` of
-    `headway.envs`.
+    Units are those of Aurora, from which the paper has it; the reward `interval` of `headway.envs`
+    is the same.
     """
     rate, rtt_ms, loss = run[THROUGHPUT], run["rtt_mean_ms"], run[LOSS]
     if rate is None or rtt_ms is None or loss is None:
@@ -72,17 +69,17 @@ def reward(run: Run) -> float | None:
 
 
 def earned(throughput_mbps: float) -> float:
-    """What a throughput alone adds to the reward: 10 x packets/s."""
+    """Returns the term of throughput in the reward: 10 x packets/s."""
     return 10.0 * throughput_mbps * 1e6 / PACKET_BITS
 
 
 def percent_lost(run: Run) -> float | None:
-    """The share lost, in %."""
+    """Returns the share lost, in %."""
     return None if run[LOSS] is None else 100 * float(run[LOSS])
 
 
 def _numbers(run: Run) -> list[float]:
-    """The quantities of a run that has all of them, in the order of NUMBERS."""
+    """Returns the quantities of a run that has all of them, in the order of NUMBERS."""
     return [*(run[quantity] for quantity in QUANTITIES), reward(run) or 0.0]
 
 
@@ -91,12 +88,12 @@ def _is_whole(run: Run) -> bool:
 
 
 def kept_in(manova: Manova) -> tuple[str, ...]:
-    """The quantities that it is of."""
+    """Returns the quantities that vary."""
     return tuple(quantity for quantity in QUANTITIES if quantity not in manova.constant)
 
 
 def listed(quantities: Sequence[str]) -> str:
-    """Their names."""
+    """Returns their names as a list in words."""
     return ", ".join(SAID[quantity] for quantity in quantities)
 
 
@@ -106,7 +103,10 @@ class GroupResults:
     def __init__(
         self, measured: Measured, wanted: Mapping[str, RunRequest], judged: Sequence[str] = LETTERS
     ) -> None:
-        """`judged` are those of which statistics are; all can be asked for means."""
+        """Takes runs by group.
+
+        `judged` are the groups that statistics are about; all groups have means.
+        """
         self.measured = measured
         self.wanted = wanted
         self.judged = judged
@@ -114,10 +114,10 @@ class GroupResults:
 
     @cached_property
     def _samples(self) -> tuple[dict[str, list[list[float]]], int]:
-        """NUMBERS of each run, or averaged over each training seed's runs, by group.
+        """Returns NUMBERS of each run, or averaged over each training seed's runs, by group.
 
         It also gives the length of a block. They are of those seeds with which every quantity of
-        every group is known, and ordered so that neighbours are alike.
+        every group is known, ordered so that neighbours are alike.
         """
         wanted = [self.wanted[name] for name in self.judged]
         together, block = self.measured.ordered(wanted)
@@ -133,36 +133,36 @@ class GroupResults:
 
     @property
     def samples(self) -> int:
-        """Of each group: its runs, or its training seeds where it has several."""
+        """Returns the samples of each group: its runs, or its training seeds if it has several."""
         return len(self._samples[0][self.judged[0]])
 
     @property
     def trainings(self) -> int:
-        """How many training seeds the groups have."""
+        """Number of training seeds of the groups."""
         return max(len(self.wanted[name].models) for name in self.judged)
 
     @property
     def has_enough(self) -> bool:
-        """Are there enough samples to compare groups: ten runs of one model, or five trainings?"""
+        """Whether groups can be compared: from ten runs of one model, or five trainings, on."""
         return self.samples >= (ENOUGH_MODELS if self.trainings > 1 else FEW)
 
     @property
     def block(self) -> int:
-        """How many runs the tests take for one sample."""
+        """Number of runs that the tests take for one sample."""
         return self._samples[1]
 
     @cached_property
     def manova(self) -> Manova | None:
-        """Do the groups differ?
+        """Tests whether the groups differ.
 
-        Of several trainings each is a block; runs of one count as independent.
+        With several trainings each is a block; runs of one training count as independent.
         """
         groups = {name: [row[: len(QUANTITIES)] for row in rows] for name, rows in self._samples[0].items()}
         return manova(groups, QUANTITIES, in_blocks=self.trainings > 1) if self.samples > 1 else None
 
     @cached_property
     def manova_of_one(self) -> Manova | None:
-        """The same of the first training's runs alone.
+        """Tests the first training's runs only.
 
         The paper tests these: 30 independent runs of each group.
         """
@@ -174,9 +174,9 @@ class GroupResults:
         return manova(groups, QUANTITIES) if len(whole) > 1 else None
 
     def pairwise(self, quantity: str, *, in_pairs: bool = True) -> Pairwise:
-        """Every pair of the groups, in blocks.
+        """Tests every pair of the groups, in blocks.
 
-        They are told apart as runs of one seed, or as independent ones.
+        The runs of a pair are of one seed, or independent.
         """
         key = (quantity, in_pairs)
         if key not in self._pairwise:
@@ -187,31 +187,31 @@ class GroupResults:
         return self._pairwise[key]
 
     def best(self, quantity: str, places: int = 1) -> list[str]:
-        """The groups in the first places, and those that are as good as far as runs tell.
+        """Returns the groups in the first places, and those not significantly different.
 
-        These are not told apart from the last of the first places.
+        The latter do not differ significantly from the last of the first places.
         """
         return self.pairwise(quantity).best(largest=MORE_IS_BETTER[quantity], places=places)
 
     def ranked(self, quantity: str) -> list[str]:
-        """The groups, the best first."""
+        """Returns the groups, the best first."""
         return self.pairwise(quantity).ranked(largest=MORE_IS_BETTER[quantity])
 
     def among(self, name: str, quantity: str, places: int = 1, level: float = 1 - LEVEL) -> Zone:
-        """Is a group in the first places, or as good as these?
+        """Is a group in the first places, or as good as the groups there?
 
-        It is if fewer than `places` others may be ahead of it. Others may not if the group is
-        significantly ahead of them, or if the whole interval of the difference lies within the
-        margin (1%, of loss 0.1 points). It is not if at least `places` others are significantly
-        ahead, with the whole interval beyond the margin. The order of the means alone says nothing,
-        for other runs may change it.
+        It is as claimed if fewer than `places` others may be ahead. Another one cannot be ahead if
+        the group is significantly ahead of it, or if the whole interval of the difference lies
+        within the margin (1%, of loss 0.1 points). It is not as claimed if at least `places` others
+        are significantly ahead, with the whole interval beyond the margin. The order of the means
+        alone decides nothing, because other runs may change it.
 
-        Either verdict is wrong in 1 - `level` at most. That fewer than `places` others are ahead is
-        the hypothesis of a partial conjunction. It is tested as Simes would (Benjamini and Heller,
-        Biometrics 2008, section 2.2): for some q up to `places`, fewer than q others may be ahead,
-        each at an error of (1 - level) times (places - q + 1) / places. So a group that is surely
-        first is surely among the first three too. To say wrongly that it is not among the first,
-        one of all the others has to seem ahead (Bonferroni).
+        Either verdict is wrong with a probability of at most 1 - `level`. "Fewer than `places`
+        others are ahead" is the hypothesis of a partial conjunction. Simes' test is used (Benjamini
+        and Heller, Biometrics 2008, section 2.2): for some q up to `places`, fewer than q others
+        may be ahead, each at an error of (1 - level) times (places - q + 1) / places. So a group
+        that is shown to be first is also shown to be among the first three. The opposite verdict is
+        wrong only if one of all the others seems ahead (Bonferroni).
         """
         if not self.has_enough:
             return Zone.UNCLEAR
@@ -224,11 +224,11 @@ class GroupResults:
 
         def may_be_ahead(other: str, error: float) -> bool:
             is_behind = other in below and differ(other)
-            return not is_behind and self._beside(name, other, quantity, error) is not Zone.CLAIMED
+            return not is_behind and self._compared(name, other, quantity, error) is not Zone.CLAIMED
 
         def is_ahead(other: str) -> bool:
             error = (1 - level) / (len(ranked) - places)
-            return differ(other) and self._beside(name, other, quantity, error) is Zone.CONTRARY
+            return differ(other) and self._compared(name, other, quantity, error) is Zone.CONTRARY
 
         for q in range(1, places + 1):
             error = (1 - level) * (places - q + 1) / places
@@ -236,13 +236,13 @@ class GroupResults:
                 return Zone.CLAIMED
         return Zone.CONTRARY if sum(map(is_ahead, above)) >= places else Zone.UNCLEAR
 
-    def _beside(self, name: str, other: str, quantity: str, error: float) -> Zone:
-        """Is a group as good as another: surely, surely not, or unclear?
+    def _compared(self, name: str, other: str, quantity: str, error: float) -> Zone:
+        """Returns whether a group is as good as another: shown, shown not to be, or unclear.
 
-        The interval of their difference says so.
+        The interval of their difference decides.
         """
         if quantity == REWARD:
-            # It may be 0 or less, so that a percentage of it says nothing.
+            # It may be 0 or less, so a percentage of it has no meaning.
             apart = self.measured.difference(self.wanted[name], self.wanted[other], reward)
             margin = PERCENT * earned(self.mean(other, THROUGHPUT).mean or 0.0) / 100
         else:
@@ -250,15 +250,15 @@ class GroupResults:
         return Aim(-margin, margin, small=margin).zone(apart, 1 - error)
 
     def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Estimate:
-        """Of a group."""
+        """Returns the mean of a group."""
         return self.measured.mean(self.wanted[name], of)
 
     def within_seeds(self, name: str, of: Callable[[Run], float | None]) -> Estimate:
-        """A group's mean, with an interval.
+        """Returns a group's mean, with an interval.
 
-        The interval is of how far it is from the mean of the judged groups in a seed. What a seed
-        does to all groups alike, such as where it begins in a trace, is not in it. It ends at 0, as
-        no throughput, delay or loss is less.
+        The interval is of the distance from the mean of the judged groups with the same seed. So it
+        leaves out what a seed does to all groups alike, such as where it begins in a trace. It ends
+        at 0, because throughput, delay and loss are never negative.
         """
 
         def off(own: Run, *every: Run) -> float | None:
@@ -275,7 +275,7 @@ class GroupResults:
         return Estimate(middle, ends.interval, apart.samples)
 
     def percent(self, one: str, other: str, quantity: str) -> Estimate:
-        """How far a group's mean lies above another's, in % of the other's.
+        """Returns how far a group's mean lies above another's, in % of the other's.
 
         Runs have the same seed.
         """
@@ -284,29 +284,32 @@ class GroupResults:
         return self.measured.percent(self.wanted[one], self.wanted[other], quantity)
 
     def points_lost(self, one: str, other: str) -> Estimate:
-        """The share that a group loses less that of another, in points; of runs with one seed."""
+        """Returns the share that a group loses minus that of another, in points.
+
+        Runs have the same seed.
+        """
         if one == other:
             return Estimate.exactly(0.0)
         return self.measured.difference(self.wanted[one], self.wanted[other], percent_lost)
 
     def apart(self, one: str, other: str, quantity: str) -> Estimate:
-        """How far a group is above another.
+        """Returns how far a group is above another.
 
         It is in points for a share lost, else in % of the other's mean.
         """
         return self.points_lost(one, other) if quantity == LOSS else self.percent(one, other, quantity)
 
     def from_best(self, name: str, quantity: str) -> Estimate:
-        """How far a group is above the best of the other judged groups.
+        """Returns how far a group is above the best of the other judged groups, whichever that is.
 
-        That may be any of them. Units are those of `apart`.
+        Units are those of `apart`.
         """
         others = [self.apart(name, other, quantity) for other in self.judged if other != name]
         small = POINTS if quantity == LOSS else PERCENT
         return from_the_best(others, small, largest=MORE_IS_BETTER[quantity])
 
     def percent_of_all(self, ones: Sequence[str], others: Sequence[str], quantity: str) -> Estimate:
-        """How far the mean of several groups lies above that of others, in % of that.
+        """Returns how far the mean of several groups lies above that of others, in % of that.
 
         Runs have the same seed.
         """
@@ -315,7 +318,7 @@ class GroupResults:
         return percent_of(turned, block)
 
     def points_lost_of_all(self, ones: Sequence[str], others: Sequence[str]) -> Estimate:
-        """The mean share that several groups lose less that of others, in points.
+        """Returns the mean share that several groups lose minus that of others, in points.
 
         Runs have the same seed.
         """
@@ -326,7 +329,7 @@ class GroupResults:
     def _sides(
         self, ones: Sequence[str], others: Sequence[str], of: Callable[[Run], float | None]
     ) -> tuple[list[tuple[float, float]], int]:
-        """Of each seed the means of both sides; and how many neighbours make a block."""
+        """Returns the means of both sides for each seed, and how many neighbours make a block."""
         wanted = [self.wanted[name] for name in (*ones, *others)]
         together, block = self.measured.ordered(wanted)
         values = [(runs, [value for run in runs if (value := of(run)) is not None]) for runs in together]

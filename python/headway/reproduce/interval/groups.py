@@ -19,13 +19,13 @@ class Group:
     """An interval configuration: how many times which estimate of the RTT."""
 
     name: str
-    """The paper's letter; those of the printed Eq. 3 have a stroke: G'."""
+    """The paper's letter; groups of the printed Eq. 3 have a stroke: G'."""
     rtt: str
     n: float
 
     @property
     def title(self) -> str:
-        """What it is: 2 x jk."""
+        """The configuration in words: 2 x jk."""
         return f"{self.n:g} x {self.rtt}"
 
     @property
@@ -39,20 +39,20 @@ def _row(letters: str, rtt: str, mark: str = "") -> list[Group]:
 
 
 PAPERS = (*_row("ABCDEF", EWMA), *_row("GHIJKL", JK), *_row("MNOPQR", MIN_FILTERED))
-"""The 18 of Table 2. H is 0.75 x jk there, and "0.5" twice in the text (sections on walking and on
-the bus)."""
+"""The 18 groups of Table 2. H is 0.75 x jk there, and "0.5" twice in the text (sections on walking
+and on the bus)."""
 PRINTED = tuple(_row("GHIJKL", JK_PRINTED, "'"))
-"""As G to L, with Eq. 3 as it is printed."""
+"""G to L with Eq. 3 as it is printed."""
 BESIDE = (*PRINTED, Group(AURORA, LATEST, 1.5))
 EVERY = (*PAPERS, *BESIDE)
 BY_NAME = {group.name: group for group in EVERY}
 
 
 def specs(lab: Lab) -> dict[str, str]:
-    """The specs of all groups by name. Raises MissingError.
+    """Returns the specs of all groups by name.
 
-    `--stand-in K=SPEC` replaces one group by another scheme, `--stand-in interval=SPEC` replaces
-    all.
+    Raises MissingError. `--stand-in K=SPEC` replaces one group by another scheme, `--stand-in
+    interval=SPEC` replaces all.
     """
     every = lab.stand_ins.get("interval")
     return {group.name: lab.stand_ins.get(group.name) or lab.scheme(every or group.spec) for group in EVERY}

@@ -47,28 +47,28 @@ if TYPE_CHECKING:
 
 Rows = list[list[str]]
 LEAST_OF_DELAYS = 0.1
-"""What an axis of delays spans at least, as a share: a bin of the percentiles is not to look like a
-world apart."""
+"""The smallest span of an axis of delays, as a share: a bin of the percentiles must not look like a
+large difference."""
 READING = "high-bdp-mbit"
-"""High BDP by the other reading of its rate, 5.65 Mbit/s."""
+"""The other reading of high BDP's rate, 5.65 Mbit/s."""
 
 
 def need_statistics() -> None:
-    """Raises MissingError where what tests groups is not there."""
+    """Raises MissingError if the package that tests groups is not installed."""
     if find_spec("statsmodels") is None:
         raise MissingError(f"statsmodels is not here; install it: {install('study')}")
 
 
 def wanted_on(lab: Lab, scenario: str, *, is_judged: bool = True) -> dict[str, RunRequest]:
-    """The runs of all groups on a scenario, by the groups' names.
+    """Asks for the runs of all groups on a scenario, by the groups' names.
 
-    Where claims are judged, there are 30 of each training.
+    Claims need 30 of each training.
     """
     return lab.each(specs(lab), Scenario.load(scenario), of_each_training=is_judged)
 
 
 def of_network(network: Network, lab: Lab) -> FigureJob:
-    """All groups on a network and its variants: scatter plots, MANOVA, top sets, claims."""
+    """Draws all groups on a network and its variants: scatter plots, MANOVA, top sets, claims."""
     need_statistics()
     figure = f"fig{network.number}"
     judged = (network.scenario, READING)
@@ -113,10 +113,10 @@ def _panels(title: str, found: GroupResults) -> list[tuple[str, Spec]]:
 
 
 def group_table(network: Network, found: Mapping[str, GroupResults]) -> Rows:
-    """Every group on every variant.
+    """Makes a table of every group on every variant.
 
-    The best of a column, and those not significantly different, are bold. A few runs tell nothing
-    apart: none is bold then.
+    The best of a column, and those not significantly different, are bold. With too few runs to
+    compare groups none is bold.
     """
     several = len(found) > 1
     head = ["group", "interval", "throughput (Mbit/s)", "p95 delay (ms)", "loss (%)", "reward (Eq. 1)"]
@@ -138,19 +138,19 @@ def _cell(metric: Estimate, bold: bool) -> str:
 
 
 def manova_table(found: GroupResults, printed: Sequence[float] | None) -> Rows:
-    """The four statistics and the paper's, where it has them, and the sizes of the effects.
+    """Makes a table of the four statistics, the paper's if it has them, and effect sizes.
 
-    They are of one training's runs, as the paper's are; then follow those of all trainings, which
-    claims rest on.
+    They are of one training's runs, as the paper's are. Those of all trainings, which claims use,
+    come after them.
     """
     rows = [["", "value", "the paper", "F", "degrees of freedom", "p"]]
     manova = found.manova_of_one
     if manova is None:
         return [*rows, ["nothing varies", *["\u2013"] * 5]]
-    beside = [f"{value:g}" for value in printed] if printed else ["\u2013"] * 4
-    rows += [_statistic(statistic, paper) for statistic, paper in zip(manova.statistics, beside, strict=True)]
+    theirs = [f"{value:g}" for value in printed] if printed else ["\u2013"] * 4
+    rows += [_statistic(statistic, paper) for statistic, paper in zip(manova.statistics, theirs, strict=True)]
     kept = kept_in(manova)
-    # With another number of quantities it is another size.
+    # With another number of quantities the effect size is not comparable.
     paper = papers_effect(printed[0]) if printed and kept == QUANTITIES else "\u2013"
     rows.append([f"partial eta squared, {listed(kept)}", f"{manova.effect:.3f}", paper, *["\u2013"] * 3])
     rows += [[f"eta squared, {SAID[q]}", f"{effect:.3f}", *["\u2013"] * 4] for q, effect in manova.effects.items()]
@@ -167,12 +167,12 @@ def _statistic(statistic: Statistic, paper: str, of: str = "") -> list[str]:
 
 
 def papers_effect(wilks: float) -> str:
-    """Partial eta squared of a lambda of the paper's."""
+    """Returns partial eta squared of a lambda of the paper's."""
     return f"{effect_of_wilks(wilks, len(QUANTITIES), len(LETTERS)):.3f}"
 
 
 def pair_table(found: Mapping[str, GroupResults]) -> Rows:
-    """Every pair of groups in every quantity.
+    """Makes a table of every pair of groups in every quantity.
 
     It has the difference of means, and p with Holm's correction.
     """
@@ -188,12 +188,12 @@ def pair_table(found: Mapping[str, GroupResults]) -> Rows:
 
 
 def small(value: float) -> str:
-    """Four significant digits."""
+    """Writes four significant digits."""
     return f"{value:.4g}"
 
 
 def p_text(p: float) -> str:
-    """A p value; the smallest that floats can hold is about 1e-300."""
+    """Writes a p value; the smallest that floats can hold is about 1e-300."""
     return "below 1e-300" if p == 0 else f"{p:.1e}" if p < 1e-3 else f"{p:.3f}"
 
 

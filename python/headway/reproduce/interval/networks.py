@@ -1,4 +1,4 @@
-"""The seven networks of Table 1, with what Tables 3 to 10 have of each."""
+"""The seven networks of Table 1, with the results of Tables 3 to 10 for each."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class Network:
     """A network of Table 1."""
 
     number: int
-    """Of its figure: 4 to 10. The table of its MANOVA is one less."""
+    """The number of its figure: 4 to 10. The table of its MANOVA is one less."""
     name: str
-    """As Table 10 has it."""
+    """The name in Table 10."""
     scenario: str
     manova: tuple[float, float, float, float]
-    """Wilks' lambda, Pillai's trace, Hotelling and Lawley's, Roy's root; every p value is printed
-    as 0.0."""
+    """Wilks' lambda, Pillai's trace, Hotelling and Lawley's, Roy's root. The paper prints every p
+    value as 0.0."""
     higher: str
     """The groups of "Higher Throughput" in Table 10."""
     lower: str
-    """Those of "Lower Delay and Loss"."""
+    """The groups of "Lower Delay and Loss" in Table 10."""
     variants: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Other readings of the same network, which count in no claim about seven: what each is, by its
-    scenario."""
+    """Other readings of the same network, each with its title, by scenario. Claims about seven
+    networks leave them out."""
 
     @property
     def scenarios(self) -> dict[str, str]:
@@ -86,4 +86,4 @@ NETWORKS = (
         {"high-bdp-mbit": "High BDP, 5.65 read as Mbit/s"},
     ),
 )
-"""In the order of Table 10."""
+"""The networks in the order of Table 10."""

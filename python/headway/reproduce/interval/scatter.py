@@ -1,6 +1,6 @@
-"""A point a group, its letter beside it.
+"""Draws a point a group with its letter.
 
-Throughput is over delay, and over loss, as figures 4 to 10 have it.
+Throughput is over delay, and over loss, as in figures 4 to 10.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headway.stats.estimate import Estimate
 
 SIZE = (400, 300)
-"""Of a panel, in pixels."""
+"""Size of a panel in pixels."""
 LOOKS = {
     EWMA: Style(COLOURS["sky"][0], MARKERS["circle"], EWMA, "k0"),
     JK: Style(COLOURS["vermillion"][0], MARKERS["diamond"], JK, "k1"),
@@ -41,12 +41,11 @@ LEGEND = {
 NEAR = 11.0
 """Points no further apart than this, in pixels, share a label."""
 FAR = 25.0
-"""A label that would stand further from its points than this, in pixels, is set aside, with a line
-to them."""
+"""A label further from its points than this, in pixels, is set aside, with a line to them."""
 
 
 class Point(NamedTuple):
-    """A group's means."""
+    """The means of a group."""
 
     name: str
     x: Estimate
@@ -54,7 +53,7 @@ class Point(NamedTuple):
 
 
 class _Spot(NamedTuple):
-    """Where a point is drawn, in pixels."""
+    """The position of a point, in pixels."""
 
     name: str
     x: float
@@ -62,10 +61,10 @@ class _Spot(NamedTuple):
 
 
 def scatter(points: Sequence[Point], x_title: str, y_title: str, least: float = 0.0) -> Spec:
-    """Means with their 95% intervals; x grows to the left, so that up and to the right is better.
+    """Draws means with their 95% intervals. Up and to the right is better, as x grows to the left.
 
-    Axes span the points, not their intervals: what is beyond is cut. Groups that lie on one spot
-    share a label. The axis of x spans at least the share `least` of its largest mean.
+    Axes span the points, not their intervals, which are cut at the ends. Groups at one spot share a
+    label. The axis of x spans at least the share `least` of its largest mean.
     """
     known = [p for p in points if p.x.mean is not None and p.y.mean is not None]
     x_domain = _domain([_mean(p.x) for p in known], least)
@@ -117,7 +116,7 @@ def _span(metric: Estimate) -> tuple[float, float, float]:
 
 
 def _family(points: Sequence[Point], look: Style, at: Mapping[str, Spec]) -> list[Spec]:
-    """Markers and whiskers of one estimator's groups."""
+    """Draws markers and whiskers of one estimator's groups."""
     values: list[dict[str, Any]] = []
     for p in points:
         (mean_x, x_low, x_high), (mean_y, y_low, y_high) = _span(p.x), _span(p.y)
@@ -150,10 +149,10 @@ def _family(points: Sequence[Point], look: Style, at: Mapping[str, Spec]) -> lis
 
 
 def _labels(spots: Sequence[_Spot]) -> list[Spec]:
-    """Letters beside their points; a spot's letters together."""
+    """Draws letters at their points; a spot's letters are together."""
     together = _together(spots)
     texts = [label_of([s.name for s in some]) for some in together]
-    # Whiskers are pale enough to be written on: a label that avoided them would stand far from its
+    # Whiskers are pale enough for text on them. A label that avoided them would be far from its
     # points.
     marks = [
         Box(
@@ -183,7 +182,7 @@ def _labels(spots: Sequence[_Spot]) -> list[Spec]:
 
 
 def _box(text: str, x: float, y: float, at: tuple[str, float, float]) -> Box:
-    """What a label covers."""
+    """Returns the box that a label covers."""
     align, dx, dy = at
     width = CHARACTER * len(text)
     left = x + dx - {"left": 0.0, "center": width / 2, "right": width}[align]
@@ -191,9 +190,9 @@ def _box(text: str, x: float, y: float, at: tuple[str, float, float]) -> Box:
 
 
 def _aside(text: str, x: float, y: float, taken: Sequence[Box]) -> tuple[str, float, float]:
-    """A place for a label that has none beside its points.
+    """Finds a place for a label that has no room at its points.
 
-    It is the nearest that is free, on circles around them.
+    It is the nearest free place on circles around them.
     """
     inside = Box(0.0, 0.0, *SIZE)
     for radius in range(24, 200, 4):
@@ -206,9 +205,9 @@ def _aside(text: str, x: float, y: float, taken: Sequence[Box]) -> tuple[str, fl
 
 
 def _lead(x: float, y: float, label: Box) -> Spec:
-    """A thin line from points to a label that stands aside.
+    """Draws a thin line from points to a label that is set aside.
 
-    It leads to the nearest point of what it covers.
+    It leads to the nearest point of the label's box.
     """
     end = min(max(x, label.left), label.right), min(max(y, label.top), label.bottom)
     ends = {"x": {"value": x}, "y": {"value": y}, "x2": {"value": end[0]}, "y2": {"value": end[1]}}
@@ -216,9 +215,9 @@ def _lead(x: float, y: float, label: Box) -> Spec:
 
 
 def label_of(names: Sequence[str]) -> str:
-    """Names as they stand beside a spot.
+    """Returns the label of a spot.
 
-    Three and more that follow each other are a range, as A-F.
+    Three and more letters that follow each other are a range, as A-F.
     """
     order = [group for group in BY_NAME if group in names]
     runs: list[list[str]] = []
@@ -233,7 +232,7 @@ def label_of(names: Sequence[str]) -> str:
 
 
 def _together(spots: Sequence[_Spot]) -> list[list[_Spot]]:
-    """Spots in clusters: each is near to the first of its own."""
+    """Groups spots in clusters: each spot is near to the first of its cluster."""
     found: list[list[_Spot]] = []
     for spot in spots:
         near = (some for some in found if abs(some[0].x - spot.x) <= NEAR and abs(some[0].y - spot.y) <= NEAR)

@@ -1,6 +1,6 @@
-"""Table 10: which groups are best on each of the seven networks.
+"""Table 10: the best groups on each of the seven networks.
 
-Also what section 4 says of all together.
+Also the claims of section 4 about all networks together.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ CELL = (36, 24)
 
 
 def table10(lab: Lab) -> FigureJob:
-    """The best groups of all networks, compared with the paper's."""
+    """Draws the best groups of all networks, compared with the paper's."""
     need_statistics()
     wanted = {network: wanted_on(lab, network.scenario) for network in NETWORKS}
     measured = yield [one for of_network in wanted.values() for one in of_network.values()]
@@ -66,7 +66,7 @@ def table10(lab: Lab) -> FigureJob:
     chart = titled([(f"{SAID[q]}, {said}", grid(found, q)) for q, said in OVER_THE_BEST.items()], None, 1)
     claims = [*of_groups(found), *of_estimators(found), study_time(measured, wanted)]
     tables = {
-        "Table 10 beside ours": beside_paper(found),
+        "Table 10 compared with ours": compared_with_paper(found),
         "Tables 3 to 9 together": of_manova(found),
         "How many of Table 10's groups are found again": found_again(found, printed),
     }
@@ -81,7 +81,7 @@ OVER_THE_BEST = {
 
 
 def of_groups(found: Of) -> list[Claim]:
-    """What is said of single groups over the seven networks."""
+    """Claims about single groups over the seven networks."""
     recordings = recorded_among(found)
     of_c = {network: own for network, own in found.items() if "C" in network.lower}
     return [
@@ -154,7 +154,10 @@ def of_groups(found: Of) -> list[Claim]:
 
 
 def k_top(found: Of) -> Claim:
-    """That K is in the top set. What other readings give is noted, and counts as no other claim."""
+    """Claims that K is in the top set.
+
+    Results of other readings are notes, and no claims of their own.
+    """
     claim = judge(
         "table10.K-top",
         "Group K appears as the high throughput in six of seven scenarios (4)",
@@ -173,29 +176,32 @@ def k_top(found: Of) -> Claim:
 
 
 def recorded_among(found: Of) -> list[str]:
-    """The networks that are recordings."""
+    """Returns the networks that are recordings."""
     return [network.name for network, own in found.items() if recorded(own.wanted.values())]
 
 
 def _counted(verdicts: Sequence[Zone]) -> str:
-    """On how many it holds, and on how many it is open."""
+    """Says on how many networks it holds, and on how many it is open."""
     counts = Counter(verdicts)
     unsure = f", open on {counts[Zone.UNCLEAR]}" if counts[Zone.UNCLEAR] else ""
     return f"{counts[Zone.CLAIMED]} of {len(verdicts)}{unsure}"
 
 
 def _less_than_best(found: GroupResults, group: str) -> tuple[Estimate, Aim]:
-    """How far its throughput is above the highest of the others, in %, where it should be lower."""
+    """Returns how far its throughput is above the highest of the others, in %.
+
+    The claim is that it is lower.
+    """
     return found.from_best(group, THROUGHPUT), Aim(high=-PERCENT, small=PERCENT)
 
 
 def _low(found: GroupResults, group: str) -> Callable[[float], Zone]:
-    """In which zone it is in both quantities together, by the level."""
+    """Returns its zone in both quantities together, by the level."""
     return lambda level: all_of(found.among(group, quantity, PLACES, level) for quantity in (DELAY, LOSS))
 
 
 def of_estimators(found: Of) -> list[Claim]:
-    """That RTT_jk has more throughput than the two others, on average over all n."""
+    """Claims that RTT_jk has more throughput than the two others, on average over all n."""
     families = {"EWMA": LETTERS[:6], "min-filtered": LETTERS[12:]}
     return [
         judge(
@@ -215,9 +221,9 @@ def of_estimators(found: Of) -> list[Claim]:
 
 
 def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, RunRequest]]) -> Claim:
-    """That the whole study of 18 groups is quick, whenever its runs were made.
+    """Claims that the whole study of 18 groups is quick, whenever its runs were made.
 
-    A run is a thread of its own: from its beginning to its end it uses no more CPU time than that.
+    A run is a thread of its own, so its duration is at least its CPU time.
     """
     first = {one.label: {*one.first_seeds} for of in wanted.values() for one in of.values()}
     runs = [
@@ -245,8 +251,8 @@ def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, RunRequ
     )
 
 
-def beside_paper(found: Of) -> Rows:
-    """The paper's Table 10, and what ours is by test and by rank."""
+def compared_with_paper(found: Of) -> Rows:
+    """Makes a table of the paper's Table 10, and ours by test and by rank."""
     rows = [
         [
             "scenario",
@@ -277,7 +283,7 @@ def beside_paper(found: Of) -> Rows:
 
 
 def of_manova(found: Of) -> Rows:
-    """Wilks' lambda and the size of the effect on every network, ours and the paper's."""
+    """Makes a table of Wilks' lambda and the effect size on every network, ours and the paper's."""
     rows = [
         [
             "scenario",
@@ -294,7 +300,7 @@ def of_manova(found: Of) -> Rows:
         if manova := own.manova_of_one:
             kept = kept_in(manova)
             of = "" if kept == QUANTITIES else f" ({listed(kept)})"
-            # With another number of quantities it is another size.
+            # With another number of quantities the effect size is not comparable.
             effect = "\u2013" if of else effect
             ours = [small(manova[WILKS].value) + of, f"{manova.effect:.3f}{of}"]
         rows.append(
@@ -311,13 +317,13 @@ def of_manova(found: Of) -> Rows:
 
 
 def found_again(found: Of, printed: Of) -> Rows:
-    """The groups of the paper's cells that are among our first.
+    """Makes a table of the groups in the paper's cells that are among our first.
 
     They are given with Eq. 3 as usual and as printed.
     """
-    whose = ("paper", "with jk", "with jk-printed")
+    readings = ("paper", "with jk", "with jk-printed")
     halves = ("higher throughput", "lower delay and loss")
-    rows = [["scenario", *(f"{half}: {who}" for half in halves for who in whose)]]
+    rows = [["scenario", *(f"{half}: {who}" for half in halves for who in readings)]]
     counts = []
     for network in found:
         cells: list[str] = []
@@ -334,7 +340,7 @@ def found_again(found: Of, printed: Of) -> Rows:
 
 
 def _among_first(found: GroupResults, names: Sequence[str], quantities: Sequence[str], papers: str) -> str:
-    """Those of a cell's groups that are among our first in each of some quantities.
+    """Returns the groups of a cell that are among our first in each of some quantities.
 
     `names` are ours for A to R.
     """
@@ -345,9 +351,9 @@ def _among_first(found: GroupResults, names: Sequence[str], quantities: Sequence
 
 
 def grid(found: Of, quantity: str) -> Spec:
-    """A quantity of every group on every network.
+    """Draws a quantity of every group on every network.
 
-    Dark is good, and frames mark those not told apart.
+    Dark is good, and frames mark those that do not differ significantly from the best.
     """
     cells: list[dict[str, Any]] = []
     for network, own in found.items():
@@ -355,7 +361,7 @@ def grid(found: Of, quantity: str) -> Spec:
         best = set(own.best(quantity)) if own.has_enough else set()
         values = list(means.values())
         low, high = min(values), max(values)
-        # What differs by a few per cent is not to look like black and white.
+        # A difference of a few per cent must not look like black and white.
         span = max(high - low, 0.1 * high) or 1.0
         for name, value in means.items():
             short = (high - value if MORE_IS_BETTER[quantity] else value - low) / span
@@ -417,7 +423,7 @@ NOTES = (
 FIGURES = (
     Figure(
         "table10",
-        "The best groups on each network beside the paper's Table 10",
+        "The best groups on each network compared with the paper's Table 10",
         "Rows are networks and columns are the groups of Table 2. Dark is good within its row. A "
         "frame marks the best group and those that do not differ significantly from it. 30 runs "
         "of 60 s of each training.",

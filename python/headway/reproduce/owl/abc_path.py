@@ -19,7 +19,7 @@ SWITCHES = ("s0", "s3", "s4", "s5", "s13", "s10", "s11")
 
 
 def abc_path(routers: int) -> Scenario:
-    """The path with `routers` of the switches, 1 to 7, marking; they are evenly spread.
+    """Returns the path on which `routers` of the switches, 1 to 7, mark; they are evenly spread.
 
     Each marks on the link that it sends the data to.
     """
@@ -30,7 +30,7 @@ def abc_path(routers: int) -> Scenario:
         f'description = "The path of owl-nsfnet with {routers} of 7 switches marking"\n'
     ]
     for host, switch in zip(hosts, SWITCHES, strict=True):
-        # The last switch hands the data to its host.
+        # The last switch sends the data to its host.
         last = switch == SWITCHES[-1] and switch in marking
         parts.append(_link(switch, host, "1Gbps", "0ms", router=last) + _link(host, switch, "1Gbps", "0ms"))
     for (a, b), (sender, receiver) in zip(pairwise(SWITCHES), pairwise(hosts), strict=True):

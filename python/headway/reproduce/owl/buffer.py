@@ -10,7 +10,7 @@ from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import family
-from headway.reproduce.owl.contenders import RULE_ALONE, beats_rule, beside_rule
+from headway.reproduce.owl.contenders import RULE_ALONE, beats_rule, with_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,16 +26,16 @@ BASE_RTT_MS = 30.0
 ENOUGH_MBPS = 45.0
 """90% of the link's 50 Mbit/s."""
 LARGE_KB = 150.0
-"""Above it RTT inflation is judged."""
+"""RTT inflation is judged in larger buffers than this."""
 
 
 def inflation(run: Run) -> float | None:
-    """Eq. 11: mean RTT minus base RTT, in ms."""
+    """Returns Eq. 11: mean RTT minus base RTT, in ms."""
     return None if run["rtt_mean_ms"] is None else run["rtt_mean_ms"] - BASE_RTT_MS
 
 
 def fig7(lab: Lab) -> FigureJob:
-    """Throughput, RTT inflation and power over the buffer."""
+    """Draws throughput, RTT inflation and power over the buffer."""
     specs = {"owl": lab.scheme("owl")} | lab.available_schemes([RULE_ALONE, "cubic", "vivace", "copa"])
     buffers = {size: lab.each(specs, scenario) for size, scenario in family("owl-buffer").items()}
     measured = yield [one for points in buffers.values() for one in points.values()]
@@ -54,7 +54,7 @@ def fig7(lab: Lab) -> FigureJob:
         ],
         looks,
     )
-    claims = beside_rule(partial(_claims, buffers, measured), "owl", RULE_ALONE in specs)
+    claims = with_rule(partial(_claims, buffers, measured), "owl", RULE_ALONE in specs)
     if RULE_ALONE in specs:
         pairs = {f"{size:g} kB": (points["owl"], points[RULE_ALONE]) for size, points in buffers.items()}
         claims.append(beats_rule("fig7", pairs, measured))
@@ -62,7 +62,7 @@ def fig7(lab: Lab) -> FigureJob:
 
 
 def _claims(buffers: Mapping[float, Mapping[str, RunRequest]], measured: Measured, ours: str) -> list[Claim]:
-    """Those of section VII-C, with a scheme in Owl's place."""
+    """Claims of section VII-C, with another scheme in Owl's place if asked for."""
     largest = buffers[max(buffers)]
     return [
         judge(
@@ -114,9 +114,9 @@ def _claims(buffers: Mapping[float, Mapping[str, RunRequest]], measured: Measure
 
 
 def needed(buffers: Mapping[float, Mapping[str, RunRequest]], measured: Measured, ours: str = "owl") -> Estimate:
-    """How much more buffer Owl needs than Vivace.
+    """Returns how much more buffer Owl needs than Vivace.
 
-    One that never has enough counts as if twice the largest did.
+    A scheme that never has enough counts as if it needed twice the largest.
     """
     sizes = list(buffers)
     never = 2 * sizes[-1]
@@ -131,7 +131,7 @@ def needed(buffers: Mapping[float, Mapping[str, RunRequest]], measured: Measured
 
 
 def passes(sizes: Sequence[float], rates: Sequence[float], enough: float) -> float | None:
-    """The smallest size with `enough`; None if no size has it.
+    """Returns the smallest size with `enough`; None if no size has it.
 
     It is interpolated over the logarithm of the size.
     """

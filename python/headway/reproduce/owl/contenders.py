@@ -1,6 +1,6 @@
-"""The schemes to compare with Owl, by the paper's five kinds (section VII-A).
+"""The schemes that are compared with Owl, by the paper's five kinds (section VII-A).
 
-Also where its ablations are.
+It also finds Owl's ablations.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ END_TO_END = (
     "tao-va",
     "indigo",
 )
-"""PCC is Allegro. Those that are not among Headway's schemes yet join as soon as they are."""
+"""End-to-end schemes. PCC is Allegro. Schemes that Headway does not have yet join when it has
+them."""
 MEDIA = ("scream", "gcc")
-"""End-to-end too, for real-time media; WebRTC is GCC."""
+"""End-to-end schemes for real-time media; WebRTC is GCC."""
 IN_NETWORK = ("abc", "xcp")
 LINUX = ("newreno", "cubic", "bbr", "vegas")
-"""The schemes here that Linux has too; its other modules are not here."""
+"""The schemes here that Linux has too. Linux's other modules are missing here."""
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 OF_LINUX = {
@@ -53,7 +54,7 @@ OF_LINUX = {
         )
     },
 }
-"""The controllers of Linux's sources, as world `kernel` names them, but for DCTCP, which needs
+"""The controllers of Linux's sources, as world `kernel` names them, without DCTCP, which needs
 marks. Others that a kernel has are programs that somebody has loaded."""
 
 ABC_RULE = (
@@ -62,10 +63,10 @@ ABC_RULE = (
     "of the measured output rate instead (`observed = true` of a queue of kind abc)."
 )
 RULE_ALONE = "owl-rule"
-"""What Owl imitates, as a scheme of its own."""
+"""The rule that Owl imitates, as a scheme of its own."""
 RULE_REACHES = "what would show it: a network that imitates its rule more closely"
-"""Where a claim that our network does not reach holds for the rule: it says more of the network
-than of Owl."""
+"""A note for a claim that our network fails and the rule meets: it says more of the network than of
+Owl."""
 
 BASE = "as-it-is"
 """Owl as it ships, trained with the budget of the ablations: the baseline of the others."""
@@ -80,11 +81,11 @@ TRAIN_FIRST = (
     "The variants do not come with Headway. `headway train owl --ablation all --seeds 1-5` trains them first, in "
     "some four hours of CPU time."
 )
-"""A note of the figures that need them."""
+"""A note of the figures that need these variants."""
 
 
 def of_this_kernel() -> list[str]:
-    """Every controller that this kernel has, as world `kernel` names it.
+    """Returns every controller that this kernel has, as world `kernel` names it.
 
     A module that is not loaded is missing.
     """
@@ -93,7 +94,7 @@ def of_this_kernel() -> list[str]:
 
 
 def ablation(lab: Lab, name: str) -> str:
-    """The spec of an ablation with all its trainings, with Owl's own latency.
+    """Returns the spec of an ablation with all its trainings, with Owl's own latency.
 
     Raises MissingError.
     """
@@ -101,7 +102,7 @@ def ablation(lab: Lab, name: str) -> str:
 
 
 def ablations(lab: Lab, named: Mapping[str, str]) -> dict[str, str]:
-    """The specs of ablations by their labels.
+    """Returns the specs of ablations by their labels.
 
     Those that are not trained here are left out, and noted.
     """
@@ -121,12 +122,12 @@ def beats_rule(
     *,
     of_recordings: bool = False,
 ) -> Claim:
-    """Whether training a network was worth it, where the rule that it imitates runs beside it.
+    """Claims that training a network was worth it, compared with the rule that it imitates.
 
     Args:
         figure: The figure's name, with which the claim's begins.
-        pairs: Owl's runs on a network, and those of `RULE_ALONE`, by what is said of the network.
-        measured: What the runs gave.
+        pairs: Owl's runs on a network, and those of `RULE_ALONE`, by the network's description.
+        measured: The results of the runs.
         of_recordings: Are the networks recordings? Then each is one sample, and their mean is
             judged.
     """
@@ -150,19 +151,20 @@ def beats_rule(
     )
 
 
-def beside_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule: bool) -> list[Claim]:
-    """Claims about Owl.
+def with_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule: bool) -> list[Claim]:
+    """Judges claims about Owl.
 
-    Where one fails, the rule that our network imitates tells whether the network is to blame. The
-    rule sets the same window, and is told nothing of switches. If the claim holds for the rule,
-    then our network is too weak to tell. Else the claim does not hold, also where the rule leaves
-    it open. The note says what becomes of the claim with the rule in Owl's place.
+    If one fails, the rule that our network imitates shows whether the network is to blame.
+
+    The rule sets the same window, and gets nothing from switches. If the claim holds for the rule,
+    then our network is too weak to tell. Else the claim does not hold, also if the rule leaves it
+    open. The note says what becomes of the claim with the rule in Owl's place.
 
     Args:
-        claims_of: The claims with a scheme in Owl's place, by its label. They say nothing of
-            Owl-Loss, which has another reward than the rule, and nothing of what switches tell.
+        claims_of: The claims with a scheme in Owl's place, by its label. Claims about Owl-Loss,
+            whose reward differs from the rule's, and about what switches tell are left out.
         ours: Owl's label.
-        has_rule: Whether `RULE_ALONE` ran beside it.
+        has_rule: Whether `RULE_ALONE` ran too.
     """
     claims = list(claims_of(ours))
     if not has_rule:
@@ -172,13 +174,13 @@ def beside_rule(claims_of: Callable[[str], Sequence[Claim]], ours: str, has_rule
 
 
 def _noted(claim: Claim, of_rule: Verdict) -> Claim:
-    """A claim that fails for our network, beside what becomes of it for the rule."""
+    """Returns a claim that fails for our network, with a note on the claim for the rule."""
     said = f"with {RULE_ALONE}, the rule that our network imitates, in Owl's place: {of_rule}"
     return claim.noted(said, RULE_REACHES, verdict=Verdict.WEAK) if of_rule is Verdict.HOLDS else claim.noted(said)
 
 
 def online(lab: Lab) -> dict[str, str]:
-    """An Owl that learns while it runs, to compare with the frozen one.
+    """Returns an Owl that learns while it runs, to compare with the frozen one.
 
     See Algorithm 1, lines 11 and 12.
     """
@@ -189,12 +191,12 @@ def online(lab: Lab) -> dict[str, str]:
 
 
 def _latency() -> str:
-    """That of Owl's answers, as a parameter of `learned`."""
+    """Returns the latency of Owl's answers, as a parameter of `learned`."""
     latency = _parameters().get("latency")
     return f":latency={latency}" if latency else ""
 
 
 def _parameters() -> dict[str, str]:
-    """Owl's parameters with their defaults; none where there is no such scheme."""
+    """Returns Owl's parameters with their defaults; none if there is no such scheme."""
     found = (scheme["params"] for scheme in schemes() if scheme["name"] == "owl")
     return {parameter["name"]: parameter["default"] for parameter in next(found, [])}

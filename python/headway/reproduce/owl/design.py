@@ -1,4 +1,4 @@
-"""Section VII-G and VII-H: why this state, these actions, these parameters.
+"""Section VII-G and VII-H: reasons for the state, the actions and the parameters.
 
 Figures 12, 13 and 14.
 """
@@ -48,16 +48,16 @@ WEIGHTS = {
     "0.9, 0.1": "delta-0.9-beta-0.1",
 }
 PAPERS_STATE = "state-4"
-"""The ablation that observes what the paper's Owl does."""
+"""The ablation with the observations of the paper's Owl."""
 SHARES = LOW, HIGH = 0.2, 0.7
-"""The shares of the network that figure 13 compares."""
+"""The known shares of the network that figure 13 compares."""
 NETWORK = ("pnc_packets", "pna")
-"""What switches tell."""
+"""The features that come from switches."""
 RULE = {"with": BASE, "not at the end": "unguided-end", "without": "no-guide"}
 
 
 def fig12(lab: Lab) -> FigureJob:
-    """Throughput against loss of two flows for state sets and for action sets."""
+    """Draws throughput against loss of two flows for state sets and for action sets."""
     two = Scenario.load(TWO)
     alone = lab.available_schemes([RULE_ALONE])
     states = lab.each(ablations(lab, STATES) | alone, two)
@@ -79,7 +79,7 @@ def fig12(lab: Lab) -> FigureJob:
 def _best(
     name: str, panel: str, ours: str, named: Iterable[str], points: Mapping[str, RunRequest], measured: Measured
 ) -> Claim:
-    """That Owl's own set is the best; what is not trained leaves it open."""
+    """Claims that Owl's own set is the best. Sets that are not trained leave it open."""
     return judge(
         name,
         f"{ours} balances throughput and loss best (Fig. 12{panel})",
@@ -101,7 +101,7 @@ DELTA = 0.5
 
 
 def of_loss(run: Run) -> float | None:
-    """Eq. 7 with beta = 0 of a whole run, in Mbit/s."""
+    """Returns Eq. 7 with beta = 0 of a whole run, in Mbit/s."""
     rate, lost = run["throughput_mbps"], run["loss"]
     return None if rate is None or lost is None else rate - DELTA * rate / (1 - min(lost, MOST_LOSS))
 
@@ -113,9 +113,9 @@ CARELESS = (
 
 
 def fig13(lab: Lab) -> FigureJob:
-    """How much each feature weighs in the network's decisions.
+    """Draws the weight of each feature in the network's decisions.
 
-    It is shown with little and with much of the network known.
+    It has panels with little and with much of the network known.
     """
     try:
         networks = [str(folder) for folder in trainings(lab, "owl", PAPERS_STATE)]
@@ -166,14 +166,14 @@ WEIGHTS_OF = (
 
 
 def above_even(share: float, features: int) -> float:
-    """A feature's share less an even share, 1 / `features`, in percentage points."""
+    """Returns a feature's share minus an even share, 1 / `features`, in percentage points."""
     return 100 * (share - 1 / features)
 
 
 def over_trainings(
     found: Sequence[Mapping[str, float]], of: Callable[[float, int], float] = lambda share, _: share
 ) -> dict[str, Estimate]:
-    """What each feature weighs on average over networks.
+    """Returns the mean weight of each feature over networks.
 
     `of` gives its share and the number of features.
     """
@@ -183,11 +183,11 @@ def over_trainings(
 def role_of_network(
     little: Sequence[Mapping[str, float]], much: Sequence[Mapping[str, float]]
 ) -> dict[str, Estimate]:
-    """The weight of PNC and PNA with little of the network known.
+    """Returns the weight of PNC and PNA with little of the network known, minus others, in points.
 
-    It is in points above what it is compared with. That it is less than with much known follows
-    from the sign of the mask's weights, however heavy they are. So it is also compared with an even
-    share. `little` and `much` are of the same networks, in their order.
+    The weight with little known is always below that with much known, because of the sign of the
+    mask's weights. So it is also compared with an even share. `little` and `much` are of the same
+    networks, in their order.
     """
     low, high = ([sum(found.get(name, 0.0) for name in NETWORK) for found in each] for each in (little, much))
     even = len(NETWORK) / len(little[0])
@@ -198,7 +198,7 @@ def role_of_network(
 
 
 def fig14(lab: Lab) -> FigureJob:
-    """Power over the parameters of the design.
+    """Draws power over the parameters of the design.
 
     These are the history's length, the layers, the switches' period, and the weights of loss and
     delay.
@@ -224,7 +224,7 @@ def fig14(lab: Lab) -> FigureJob:
 
     panels, claims = [], []
     for title, (choices, points, ours) in groups.items():
-        # The rule alone has run on the network of all panels but c.
+        # The rule alone has run on the network of all panels except c.
         drawn = points | ({} if points is periods or RULE_ALONE not in rule else {RULE_ALONE: rule[RULE_ALONE]})
         found = [Bar(label, "owl", measured.mean(one, "power")) for label, one in drawn.items()]
         panels.append((title, bars(found, looks_of(["owl"]), title[4:], "power (Mbit/s / s)")))

@@ -23,7 +23,7 @@ NETWORK = (
 
 
 def fig10(lab: Lab) -> FigureJob:
-    """Throughput over the flow's length."""
+    """Draws throughput over the flow's length."""
     specs = {"owl": lab.scheme("owl")} | lab.available_schemes([RULE_ALONE, *RIVALS])
     members = family("owl-duration")
     lengths = {seconds: lab.each(specs, members[seconds]) for seconds in lab.lengths(list(members))}

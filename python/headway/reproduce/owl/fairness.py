@@ -1,4 +1,4 @@
-"""Section VII-D: how Owl-Loss shares a link with others.
+"""Section VII-D: Owl-Loss shares a link with others.
 
 Figure 8 shows its share. Figure 9 shows whether Eq. 9 holds.
 """
@@ -25,53 +25,53 @@ if TYPE_CHECKING:
     from headway.runs.store import Run
 
 FAIR_MBPS = 25.0
-"""Half of the link that figure 8a and b share."""
+"""Half of the link in figures 8a and 8b."""
 PACKET_BITS = 12_000
 
 
 def both_shares(run: Run) -> list[float]:
-    """Each flow's throughput over its fair share of two.
+    """Returns each flow's throughput over its fair share of two.
 
-    A flow that gets nothing through has none, which is 0.
+    A flow without throughput has 0.
     """
     return [(flow["throughput_mbps"] or 0.0) / FAIR_MBPS for flow in run["flows"]]
 
 
 def share(flow: int) -> Callable[[Run], float]:
-    """That of one flow."""
+    """Returns the share of one flow."""
     return lambda run: both_shares(run)[flow]
 
 
 def least_share(run: Run) -> float:
-    """The throughput of the flow with less.
+    """Returns the throughput of the slower flow.
 
-    A mean over runs would hide that each is shut out in every other.
+    A mean over runs would hide that each is shut out in every other run.
     """
     return min(both_shares(run))
 
 
 def largest_share(run: Run) -> float:
-    """That of the flow with more."""
+    """Returns the throughput of the faster flow."""
     return max(both_shares(run))
 
 
 def unfairness(run: Run) -> float:
-    """How far the two flows are from a fair share, on average."""
+    """Returns the mean distance of the two flows from a fair share."""
     return sum(abs(s - 1) for s in both_shares(run)) / 2
 
 
 def fig8(lab: Lab) -> FigureJob:
-    """Owl-Loss's and Cubic's shares against Linux's schemes, and Jain's index of many flows."""
+    """Draws shares of Owl-Loss and Cubic against Linux's schemes, and Jain's index of many."""
     owl, linux = lab.scheme("owl-loss"), lab.available_schemes(LINUX)
-    beside = {s: own(f"owl-friendly:scheme={s}") for s in linux}
+    scenarios = {s: own(f"owl-friendly:scheme={s}") for s in linux}
     pair = Scenario.load("owl-fairness:count=2")
-    ours = {s: lab.want("owl-loss", owl, scenario) for s, scenario in beside.items()}
+    ours = {s: lab.want("owl-loss", owl, scenario) for s, scenario in scenarios.items()}
     ours["owl-loss"] = lab.want("owl-loss", owl, pair)
-    cubics = {s: lab.want("cubic", "cubic", scenario) for s, scenario in beside.items()}
+    cubics = {s: lab.want("cubic", "cubic", scenario) for s, scenario in scenarios.items()}
     rules = {
         s: lab.want(RULE_ALONE, spec, scenario)
         for spec in lab.available_schemes([RULE_ALONE]).values()
-        for s, scenario in beside.items()
+        for s, scenario in scenarios.items()
     }
     many = {"owl-loss": owl} | lab.available_schemes([RULE_ALONE, "aurora", "cubic", "vivace", "bbr"])
     crowds = {count: lab.each(many, scenario) for count, scenario in family("owl-fairness").items()}
@@ -191,15 +191,12 @@ def fig8(lab: Lab) -> FigureJob:
 
 CAPACITY_MBPS = 100.0
 HELD = "at Eq. 9's rate"
-"""Senders that keep it, whatever happens."""
+"""Senders that keep a fixed rate."""
 OFF_RATE = 5.0
-"""How far a sender may be from Eq. 9's rate, in %.
-
-A fair share of the link, which needs no theory, is 6.7% off for three senders at delta = 0.7, else
-more.
-"""
+"""The limit of a sender's distance from Eq. 9's rate, in %. A fair share of the link, which needs
+no theory, is 6.7% off for three senders at delta = 0.7, else more."""
 OFF_LOSS = 10.0
-"""How far the loss may be from Eq. 10's, in % of it."""
+"""The limit of the loss's distance from Eq. 10's, in % of it."""
 HOLD_CLOSELY = (
     "what exceeds the capacity is lost, so a rate that is 5% too high is a loss that is 67% too high for three "
     "senders at delta = 0.7: senders whose rates are as claimed need not lose what Eq. 10 says"
@@ -208,7 +205,7 @@ DELTAS = (0.5, 0.6, 0.7)
 
 
 def equilibrium(flows: int, delta: float, capacity: float) -> tuple[float, float]:
-    """Each sender's rate by Eq. 9, where all have one delta, and the loss that Eq. 10 then gives.
+    """Returns each sender's rate by Eq. 9, with one delta for all, and the loss by Eq. 10.
 
     The sum over the others is then (n - 1) / delta, and C (n - (n - 1)) / delta / (n + 1) = C /
     (delta (n + 1)).
@@ -218,18 +215,18 @@ def equilibrium(flows: int, delta: float, capacity: float) -> tuple[float, float
 
 
 def sending_rates(run: Run) -> list[float]:
-    """What each flow sends, lost packets included, in Mbit/s."""
+    """Returns what each flow sends, lost packets included, in Mbit/s."""
     return [flow["sent_packets"] * PACKET_BITS / 1e6 / run["seconds"] for flow in run["flows"]]
 
 
 def sending_rate(run: Run) -> float:
-    """What a flow sends on average."""
+    """Returns what a flow sends on average, in Mbit/s."""
     rates = sending_rates(run)
     return sum(rates) / len(rates)
 
 
 def off_rates(theory: float, measured: Measured, one: RunRequest) -> dict[str, Estimate]:
-    """How far the slowest and the fastest sender of each run are above the theory, in % of it."""
+    """Returns how far the slowest and the fastest sender are above the theory, in % of it."""
 
     def above(pick: Callable[[list[float]], float]) -> Callable[[Run], float]:
         return lambda run: 100 * (pick(sending_rates(run)) / theory - 1)
@@ -238,16 +235,16 @@ def off_rates(theory: float, measured: Measured, one: RunRequest) -> dict[str, E
 
 
 def off_loss(theory: float, measured: Measured, one: RunRequest) -> Estimate:
-    """How far the loss of all senders together is above the theory, in % of it.
+    """Returns how far the loss of all senders together is above the theory, in % of it.
 
-    Of senders with constant rates at a full queue, one may lose hardly anything and another nearly
+    With constant rates at a full queue, one sender may lose hardly anything and another nearly
     everything.
     """
     return measured.mean(one, lambda run: None if run["loss"] is None else 100 * (run["loss"] / theory - 1))
 
 
 def fig9(lab: Lab) -> FigureJob:
-    """Sending rate and loss of two and three Owl-Loss senders, compared with Eq. 9 and Eq. 10."""
+    """Draws rate and loss of two and three Owl-Loss senders, compared with Eq. 9 and 10."""
     specs = {f"delta-{delta}": delta for delta in DELTAS}
     trained = ablations(lab, {name: name for name in specs})
     if not trained:

@@ -12,7 +12,7 @@ from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, POINTS, Aim, judge
 from headway.reproduce.figure import Figure, FigureResult
 from headway.reproduce.lab import FULL_KERNEL
-from headway.reproduce.owl.contenders import LINUX, RULE_ALONE, beats_rule, beside_rule, of_this_kernel
+from headway.reproduce.owl.contenders import LINUX, RULE_ALONE, beats_rule, of_this_kernel, with_rule
 from headway.runs.task import KERNEL
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ LENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 60.0)
 
 
 def fig11(lab: Lab) -> FigureJob:
-    """Throughput against loss of two flows; throughput over their length; loss over their number.
+    """Draws throughput against loss of two flows, throughput over length, loss over number.
 
-    In the simulator, or over the kernel's TCP, as the paper has it.
+    It runs in the simulator, or over the kernel's TCP, as in the paper.
     """
     in_kernel = lab.world == KERNEL
     name = "fig11-kernel" if in_kernel else "fig11"
@@ -60,10 +60,10 @@ def fig11(lab: Lab) -> FigureJob:
         looks,
     )
 
-    # It is about Owl-Loss too, which the rule does not imitate.
+    # The claim is about Owl-Loss too, which the rule does not imitate.
     together = judge(
         f"{name}.together",
-        "Owl has high throughput and a low loss rate together, beside Linux's schemes (Fig. 11a)",
+        "Owl has high throughput and a low loss rate together, compared with Linux's schemes (Fig. 11a)",
         "difference from each of Linux's schemes; thresholds: throughput at least "
         f"-{PERCENT:g}%, share of packets lost at most {POINTS:g} points more",
         {
@@ -120,7 +120,7 @@ def fig11(lab: Lab) -> FigureJob:
             ),
         ]
 
-    claims = [together, *beside_rule(claims_of, "owl", RULE_ALONE in specs)]
+    claims = [together, *with_rule(claims_of, "owl", RULE_ALONE in specs)]
     if RULE_ALONE in specs:
         pairs = {f"{s:g} s": (points["owl"], points[RULE_ALONE]) for s, points in lengths.items()}
         claims.append(beats_rule(name, pairs, measured))

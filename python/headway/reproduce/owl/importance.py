@@ -1,4 +1,4 @@
-"""Connection weights: what each feature weighs in a network's outputs.
+"""Connection weights: the weight of each feature in a network's outputs.
 
 See Olden and Jackson 2002; Owl, section VII-G. The weight of an input for an output is the sum,
 over all ways through the network, of the multiplied weights on the way. Activations do not count,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def connection_weights(layers: Sequence[Array]) -> Array:
-    """The weight of each input for each output, [outputs, inputs].
+    """Returns the weight of each input for each output, [outputs, inputs].
 
     It is computed from layers of that shape in their order.
     """
@@ -32,21 +32,21 @@ def connection_weights(layers: Sequence[Array]) -> Array:
 
 
 def shares(weights: Array, names: Sequence[str]) -> dict[str, float]:
-    """Each feature's share of all connection weights, in size: they sum to 1.
+    """Returns each feature's share of all absolute connection weights: they sum to 1.
 
     Args:
         weights: [outputs, history x features], interval after interval.
-        names: Of the features of one interval.
+        names: The features of one interval.
     """
     sizes = np.abs(weights).mean(axis=0).reshape(-1, len(names)).mean(axis=0)
     return dict(zip(names, (sizes / sizes.sum()).tolist(), strict=True))
 
 
 def masking(mask: Mapping[str, Any], weight: Array, bias: Array, known: float) -> Array:
-    """What the layer in front of the network multiplies an interval's features by, [features].
+    """Returns the factors by which the mask multiplies an interval's features, [features].
 
-    That is sigmoid(weight x known + bias) for masked ones, 0 where nothing is known, and 1 for all
-    others; `known` as the network sees it.
+    That is sigmoid(weight x known + bias) for masked ones, 0 if nothing is known, and 1 for all
+    others; `known` is the value that the network sees.
     """
     factors = np.ones(int(mask["features"]))
     gate = 1 / (1 + np.exp(-(np.asarray(weight, dtype=np.float64) * known + bias)))
@@ -55,7 +55,7 @@ def masking(mask: Mapping[str, Any], weight: Array, bias: Array, known: float) -
 
 
 def as_seen(feature: Mapping[str, Any], value: float) -> float:
-    """A feature's value as the network sees it.
+    """Returns a feature's value as the network sees it.
 
     It is normalised as its entry in the model's card says.
     """
@@ -65,7 +65,7 @@ def as_seen(feature: Mapping[str, Any], value: float) -> float:
 
 
 def of_model(name: str, known: float) -> dict[str, float]:
-    """The shares of a model's features where `known` of the network is known, 0 to 1.
+    """Returns the shares of a model's features if `known` of the network is known, 0 to 1.
 
     Raises UsageError.
     """

@@ -1,4 +1,4 @@
-"""Section VII-B: what knowing more of the network is worth. Figure 6."""
+"""Section VII-B: the value of knowing more of the network. Figure 6."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headway.reproduce.owl.contenders import (
     TRAIN_FIRST,
     ablations,
     beats_rule,
-    beside_rule,
+    with_rule,
 )
 from headway.reproduce.scenarios import path_of
 
@@ -34,20 +34,20 @@ MOSTLY_KNOWN = 60.0
 """The % of known switches above which Owl should be better than ABC."""
 THROUGHPUT, RTT = "throughput_mbps", "rtt_mean_ms"
 END_TO_END = ("cubic", "aurora")
-"""Those that the section compares with."""
+"""The end-to-end schemes that the section compares with."""
 UNMASKED, ALIKE = "owl-no-mask", f"owl-{BASE}"
-"""Owl without masking, and with it on the same budget."""
+"""Owl without masking, and Owl with masking and the same training budget."""
 
 
 def fig6(lab: Lab) -> FigureJob:
-    """Throughput and RTT over the share of switches known, and over the path's length.
+    """Draws throughput and RTT over the share of switches known, and over the path's length.
 
     Each is shown without and with masking.
     """
     levels = {_percent(known): scenario for known, scenario in family("owl-nsfnet").items()}
     owl = lab.scheme("owl")
     masked = {level: lab.want("owl", owl, scenario) for level, scenario in levels.items()}
-    # Beside it one that differs in nothing but the mask: Owl itself was trained for longer.
+    # It needs a model that differs only in the mask, because Owl itself was trained for longer.
     trained = ablations(lab, {UNMASKED: "no-mask", ALIKE: BASE})
     if UNMASKED not in trained:
         lab.note("a and b are left out")
@@ -56,7 +56,7 @@ def fig6(lab: Lab) -> FigureJob:
         label: {level: lab.want(label, spec, scenario) for level, scenario in levels.items()}
         for label, spec in trained.items()
     }
-    # Schemes that are told nothing of switches do the same at every level.
+    # Schemes that get nothing from switches do the same at every level.
     flat = lab.each(lab.available_schemes([RULE_ALONE, *END_TO_END]), levels[0.0])
     abc = {_percent(k): lab.want("abc", "abc", abc_path(k)) for k in range(1, len(SWITCHES) + 1)}
     paths, unknown = family("owl-random"), family(path_of("owl-random-unknown"))
@@ -105,8 +105,8 @@ def fig6(lab: Lab) -> FigureJob:
         above_aurora = _above_aurora(lengths, measured, "owl-0" if ours == "owl" else ours)
         return [_against_end_to_end(own, rivals, measured), *above_aurora]
 
-    end_to_end, *above_aurora = beside_rule(claims_of, "owl", RULE_ALONE in flat)
-    # The rule is told nothing of switches, so it says nothing of what knowing them is worth.
+    end_to_end, *above_aurora = with_rule(claims_of, "owl", RULE_ALONE in flat)
+    # The rule gets nothing from switches, so it does not show what knowing them is worth.
     claims = [end_to_end, _against_abc(masked, abc, measured), _over_length(lengths, measured), *above_aurora]
     claims.append(_dip(short.get(UNMASKED, {}), flat["cubic"], measured))
     claims.append(_mask_alone(short, measured))
@@ -138,7 +138,7 @@ MORE_AND_LESS = (
     (THROUGHPUT, "throughput", Aim(low=0.0, margin=PERCENT)),
     (RTT, "RTT", Aim(high=0.0, margin=PERCENT)),
 )
-"""Which quantity should be higher, and which lower."""
+"""The quantity that should be higher, and the one that should be lower."""
 
 
 def _against_end_to_end(
@@ -197,7 +197,7 @@ def _over_length(lengths: Mapping[float, Mapping[str, RunRequest]], measured: Me
 def _above_aurora(
     lengths: Mapping[float, Mapping[str, RunRequest]], measured: Measured, ours: str
 ) -> Iterator[Claim]:
-    """With the label of an Owl that is told nothing; none where there is no Aurora."""
+    """Claims that an Owl without knowledge is above Aurora; none if Aurora is missing."""
     if "aurora" in next(iter(lengths.values())):
         yield judge(
             "fig6.owl-0",

@@ -17,8 +17,8 @@ from headway.reproduce.owl.contenders import (
     MEDIA,
     RULE_ALONE,
     beats_rule,
-    beside_rule,
     online,
+    with_rule,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 OPERATORS = {"Verizon": "owl-lte-verizon", "T-Mobile": "owl-lte-tmobile", "AT&T": "owl-lte-att"}
 RECORDINGS = OPERATORS | {"AT&T 2016": "owl-lte-att-2016", "New York": "owl-lte-nyc"}
-"""The paper has three operators. A claim about LTE needs five recordings."""
+"""The recordings. The paper has three operators, and a claim about LTE needs five recordings."""
 RIVALS = (*END_TO_END, *MEDIA, *IN_NETWORK)
 UTILITY = 0.05
 """In Mbit/s: utilities (Eq. 7) that differ by less count as equal."""
@@ -60,12 +60,12 @@ BASELINES = (
     "ours miss 15 of them (docs/validation.md). PCC-Allegro loses two thirds of its packets here."
 )
 MOST_LOSS = 0.999
-"""A larger loss counts as this, as it does in rewards: without its worst bins a scheme would look
-better."""
+"""A larger loss counts as this, as it does in rewards. If its worst bins were left out, a scheme
+would look better."""
 
 
 def fig4(lab: Lab) -> FigureJob:
-    """Throughput against p95 delay, a point a scheme, on each recording."""
+    """Draws throughput against p95 delay, a point a scheme, on each recording."""
     specs = {"owl": lab.scheme("owl")} | online(lab)
     specs |= lab.available_schemes([RULE_ALONE, "owl-loss", *RIVALS])
     networks = {name: lab.each(specs, Scenario.load(scenario)) for name, scenario in RECORDINGS.items()}
@@ -86,7 +86,7 @@ def fig4(lab: Lab) -> FigureJob:
     def claims_of(ours: str) -> list[Claim]:
         return [_combined(networks, measured, ours), _average(networks, measured, ours)]
 
-    claims = [*beside_rule(claims_of, "owl", RULE_ALONE in specs), rule]
+    claims = [*with_rule(claims_of, "owl", RULE_ALONE in specs), rule]
     if "owl-online" in specs:
         claims.append(_learns(networks, measured))
     chart = side_by_side(charts, "Throughput against p95 delay, 20% of the switches known")
@@ -103,10 +103,10 @@ SHOWN = (
 
 
 def _combined(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measured, ours: str) -> Claim:
-    """That nobody has a better combination of throughput and delay.
+    """Claims that no scheme has a better combination of throughput and delay.
 
-    That no rival is ahead in both is true of every scheme on the Pareto front, Cubic among them.
-    Power is one number.
+    Every scheme on the Pareto front, Cubic among them, has no rival that is ahead in both, so power
+    is compared, which is one number.
     """
     return judge(
         "fig4.combined",
@@ -129,7 +129,7 @@ def _combined(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measur
 
 
 def _average(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measured, ours: str) -> Claim:
-    """That Owl's trade-off is the best on average: each recording is one sample."""
+    """Claims that Owl's trade-off is the best on average: each recording is one sample."""
     rivals = [rival for rival in RIVALS if all(rival in network for network in networks.values())]
     return judge(
         "fig4.average",
@@ -150,7 +150,7 @@ def _average(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measure
 
 
 def _learns(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measured) -> Claim:
-    """That learning in use is worth it."""
+    """Claims that learning in use is worth it."""
     return judge(
         "fig4.online",
         "Ours: Owl is better if it continues to learn while it runs (Algorithm 1, lines 11 and 12)",
@@ -169,10 +169,10 @@ def _learns(networks: Mapping[str, Mapping[str, RunRequest]], measured: Measured
 
 
 def fig5(lab: Lab) -> FigureJob:
-    """Throughput and capacity over a minute of Verizon.
+    """Draws throughput and capacity over a minute of Verizon.
 
-    Also loss-only utility over two minutes of AT&T. The claims take the same on all recordings,
-    each of which is one sample.
+    It also draws loss-only utility over two
+    minutes of AT&T. The claims take the same on all recordings, each of which is one sample.
     """
     sending = {"owl": lab.scheme("owl")} | lab.available_schemes([RULE_ALONE, "owl-loss", "cubic", "pcc-allegro"])
     useful = {"owl-loss": lab.scheme("owl-loss")} | lab.available_schemes([RULE_ALONE, "abc", "aurora", "cubic"])
@@ -236,7 +236,7 @@ def fig5(lab: Lab) -> FigureJob:
         ]
 
     claims = [
-        *beside_rule(follows, "owl", RULE_ALONE in rates),
+        *with_rule(follows, "owl", RULE_ALONE in rates),
         judge(
             "fig5.queue",
             "Cubic overshoots, which leads to large standing queues (Fig. 5a)",
@@ -273,9 +273,9 @@ def _line(series: dict[str, list[float | None]], column: str) -> Line:
 
 
 def _missed(run: Run) -> float | None:
-    """Mbit/s by which a bin's sending rate is off the capacity, on average.
+    """Returns the mean distance of a bin's sending rate from the capacity, in Mbit/s.
 
-    What arrives can never be more than the capacity, and comes closest to it behind a standing
+    The rate of arrival cannot be larger than the capacity, and is closest to it behind a standing
     queue.
     """
     series = run["series"]
@@ -288,7 +288,7 @@ def _missed(run: Run) -> float | None:
 
 
 def _utilities(run: Run, delta: float = 0.5) -> Line:
-    """Eq. 7 with beta = 0 in each bin."""
+    """Returns Eq. 7 with beta = 0 in each bin."""
     series = run["series"]
     found: Line = []
     for t, rate, loss in zip(series["time_s"], series["throughput_mbps"], series["loss"], strict=True):

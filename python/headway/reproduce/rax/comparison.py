@@ -18,8 +18,8 @@ from headway.reproduce.rax.link import (
     PATH,
     UNSEEN,
     drawn,
+    known_values,
     last_half,
-    part,
     restart_runs,
     runs_of,
     senders,
@@ -50,16 +50,16 @@ LOOKS = {
     "alpha 4, resumed": ("black", "cross"),
 }
 OUTLIER = 0.95
-"""An outlier has less than this of the total that a fair share of the link brings."""
+"""A run is an outlier if a sender has less than this share of the total of a fair share."""
 
 
 def total(run: Run) -> float:
-    """What one sender got through, in Mbit: bins are of one second."""
-    return sum(part(drawn(run)["throughput_mbps"]))
+    """Returns what one sender got through, in Mbit: bins are of one second."""
+    return sum(known_values(drawn(run)["throughput_mbps"]))
 
 
 def fig9(lab: Lab) -> FigureJob:
-    """Totals and losses of one of one and of two senders, Rax's and the other schemes'."""
+    """Draws totals and losses of one sender alone and of one of two, for all schemes."""
     specs = lab.available_schemes(RIVALS)
     lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in COUNTS}
     others = {n: {name: runs_of(lab, name, spec, f"rax-{n}") for name, spec in specs.items()} for n in COUNTS}
@@ -153,19 +153,19 @@ def fig9(lab: Lab) -> FigureJob:
 
 
 def percent_lost(run: Run) -> float | None:
-    """What the drawn sender lost over the run, in %."""
+    """Returns what the sampled sender lost over the run, in %."""
     share = share_lost(drawn(run))
     return None if share is None else 100 * share
 
 
 def is_outlier(run: Run) -> bool:
-    """Did the drawn sender get far less than its share?"""
+    """Did the sampled sender get far less than its share?"""
     rates = drawn(run)["throughput_mbps"]
     return total(run) < OUTLIER * LINK_MBPS / senders(run) * len(rates)
 
 
 def fig10(lab: Lab) -> FigureJob:
-    """Totals and losses with each tradeoff, from nothing and resumed."""
+    """Draws totals and losses with each tradeoff, from nothing and resumed."""
     lives = {(n, alpha): restart_runs(lab, alpha, f"rax-{n}") for n in COUNTS for alpha in ALPHAS}
     measured = split_restart_runs((yield [of.whole for of in lives.values()]), list(lives.values()))
     first = {n: {f"alpha {alpha:g}": lives[n, alpha].first for alpha in ALPHAS} for n in COUNTS}
@@ -224,7 +224,7 @@ def _lost(run: Run) -> float | None:
 
 
 def _points(runs: Sequence[Run]) -> list[tuple[float, float]]:
-    """The drawn sender's loss of each run, in %, and its total, in Mbit."""
+    """Returns the sampled sender's loss of each run, in %, and its total, in Mbit."""
     return [(share, total(run)) for run in runs if (share := percent_lost(run)) is not None]
 
 
@@ -239,7 +239,8 @@ def _panel(points: Mapping[str, Sequence[tuple[float, float]]], looks: Mapping[s
 FIGURES = (
     Figure(
         "fig9",
-        "Total throughput against loss of one of one (a) and of two senders (b), beside other schemes",
+        "Total throughput against loss: one sender alone (a) and one of two senders (b), compared "
+        "with other schemes",
         f"{PATH.partition('; bins')[0]}; alpha is 4. The link can carry at most 12,000 Mbit in "
         "600 s. A small point is a run and a large point the mean, as in the paper. With several "
         "senders, one random sender is shown.",

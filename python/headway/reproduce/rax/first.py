@@ -1,4 +1,4 @@
-"""Section 1: what one sender and two learn from nothing. Figure 1."""
+"""Section 1: one sender and two learn from nothing. Figure 1."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FAIR = 0.9
 
 
 def fig1(lab: Lab) -> FigureJob:
-    """Throughput and loss of the first run with one sender, and with two."""
+    """Draws throughput and loss of the first run with one sender, and with two."""
     lives = [restart_runs(lab, 4, name) for name in ("rax-1", "rax-2")]
     measured = split_restart_runs((yield [each.whole for each in lives]), lives)
     one, two = (each.first for each in lives)
@@ -74,14 +74,14 @@ def _panels(title: str, run: Run) -> list[tuple[str, Spec]]:
     ]
 
 
-def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one sender") -> list[Claim]:
-    """That one sender learns from nothing, and in time."""
+def learns(figure: str, measured: Measured, want: RunRequest, senders: str = "one sender") -> list[Claim]:
+    """Claims that one sender learns from nothing, and in time."""
     return [
         judge(
             f"{figure}.throughput",
             "Given a couple of minutes it learns congestion control that maximises throughput (1); ours: at least "
             "95% of the link",
-            f"throughput of {whose} over the last half; threshold: at least {ENOUGH_MBPS:g} Mbit/s",
+            f"throughput of {senders} over the last half; threshold: at least {ENOUGH_MBPS:g} Mbit/s",
             median_and_mean(measured, want, last_half("throughput_mbps")),
             "Mbit/s",
             low=ENOUGH_MBPS,
@@ -90,7 +90,7 @@ def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one 
         judge(
             f"{figure}.loss",
             "It reaches an average packet loss of less than 1% (1)",
-            f"share of packets lost by {whose} over the last half, mean of the runs; threshold: below 1%",
+            f"share of packets lost by {senders} over the last half, mean of the runs; threshold: below 1%",
             measured.mean(want, percent_lost),
             "%",
             high=100 * MOST_LOSS,
@@ -99,7 +99,7 @@ def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one 
         judge(
             f"{figure}.minutes",
             "It converges within the order of minutes (abstract); ours: in at most three minutes",
-            f"end of the first 30 s in which {whose} used 95% of the link on average; threshold: "
+            f"end of the first 30 s in which {senders} used 95% of the link on average; threshold: "
             f"at most {MINUTES_S:g} s",
             times(measured, want, converged_s),
             "s",
@@ -109,7 +109,7 @@ def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one 
         judge(
             f"{figure}.stable",
             "... to a stable solution (abstract); ours: one that it keeps, after at most three minutes",
-            f"end of the first ten seconds in which {whose} used 95% of the link and from which "
+            f"end of the first ten seconds in which {senders} used 95% of the link and from which "
             f"on all later ten seconds use it too; threshold: at most {MINUTES_S:g} s",
             times(measured, want, held_from_s),
             "s",
@@ -120,15 +120,15 @@ def learns(figure: str, measured: Measured, want: RunRequest, whose: str = "one 
 
 
 def median_and_mean(measured: Measured, want: RunRequest, of: Of) -> dict[str, Estimate]:
-    """Both, where a sentence does not say which it means."""
+    """Returns median and mean, for a sentence that does not say which it means."""
     return {"median": measured.median(want, of), "mean": measured.mean(want, of)}
 
 
 def times(measured: Measured, want: RunRequest, of: Callable[[Run], float]) -> dict[str, Evidence]:
-    """Median and mean of a time until something happens.
+    """Returns median and mean of a time until something happens.
 
-    The mean is unclear where it did not happen in every run. Such a run counts as its length, so
-    that its part of the mean is only a lower bound.
+    The mean is unclear if it did not happen in every run. Such a run counts as its length, so its
+    part of the mean is only a lower bound.
     """
     runs = measured.runs(want)
     never = sum(of(run) >= run["seconds"] for run in runs)
@@ -181,7 +181,7 @@ def _claims(measured: Measured, one: RunRequest, two: RunRequest) -> list[Claim]
 
 
 def jain(run: Run) -> float:
-    """Jain's index of the senders' throughput over the last half."""
+    """Returns Jain's index of the senders' throughput over the last half."""
     rates = [last_half("throughput_mbps")({"series": flow["series"]}) or 0.0 for flow in run["flows"]]
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else 0.0

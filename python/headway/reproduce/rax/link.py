@@ -22,24 +22,24 @@ ENOUGH_MBPS = 19.0
 """95% of the link."""
 MOST_LOSS = 0.01
 RUNS = 50
-"""As in the paper's section 4: "data from at least 50 simulations"."""
+"""The number of runs of the paper's section 4: "data from at least 50 simulations"."""
 FIRST_SEED = 50001
-"""Begins seeds that nothing was chosen on: the learner's segments were changed after those from 1
-were seen."""
+"""The first seed. Nothing was chosen by runs with seeds from this one on: the learner's segments
+were changed after runs with seeds from 1 on were seen."""
 BIN_MS = 1000.0
-"""Figure 8: "we use bins of one second"."""
+"""Length of a bin in ms. Figure 8: "we use bins of one second"."""
 LENGTH_S = 600.0
 FAIR_SHARE = 1.0
 """In % of a sender's fair share of the link: rates that differ by less count as equal."""
 SECOND = 1.0
-"""Of two times that differ by less, none is longer: it is the width of a bin."""
+"""In s: times that differ by less count as equal. It is the width of a bin."""
 MEAN_S = 10
 """A flow has reached a rate if its mean over this many seconds has, because a single second varies
 much."""
 CONVERGED_S = 30
 """A flow has converged if its mean over this many seconds is high enough."""
 COLUMNS = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss")
-"""What a figure looks at of a sender's series."""
+"""The columns of a sender's series that figures use."""
 PATH = (
     "20 Mbit/s, a base RTT of 50 ms, a buffer of 10 packets of 1250 bytes (a tenth of the BDP), "
     "600 s, 50 seeds; bins of one second; with several senders, one random sender of each run; "
@@ -57,25 +57,25 @@ NOT_MET = (
 
 
 def runs_of(lab: Lab, label: str, spec: str, scenario: str) -> RunRequest:
-    """The runs of a scheme on one of the paper's scenarios, with their series."""
+    """Asks for the runs of a scheme on one of the paper's scenarios, with their series."""
     where = Scenario.load(scenario)
     return lab.want(label, lab.scheme(spec), where, series=True, bin_ms=BIN_MS, runs=RUNS)
 
 
 @dataclass(frozen=True)
 class RestartRuns:
-    """Runs twice as long. In the middle each flow begins again with what it has learned."""
+    """Runs of twice the length. In the middle each flow begins again with what it has learned."""
 
     whole: RunRequest
-    """What is run."""
+    """The runs that are carried out."""
     first: RunRequest
-    """Its first half: flows that learn from nothing."""
+    """The first half: flows that learn from nothing."""
     again: RunRequest
-    """Its second half, as runs of their own: flows that have resumed."""
+    """The second half, as runs of their own: flows that have resumed."""
 
 
 def restart_runs(lab: Lab, alpha: float, scenario: str) -> RestartRuns:
-    """The runs of Rax from nothing, and of the same flows resumed."""
+    """Asks for runs of Rax from nothing, and of the same flows resumed."""
     length = min(LENGTH_S, (lab.settings.most_seconds or 2 * LENGTH_S) / 2)
     where = Scenario.load(scenario)
 
@@ -99,25 +99,25 @@ def restart_runs(lab: Lab, alpha: float, scenario: str) -> RestartRuns:
 
 
 def split_restart_runs(measured: Measured, of: Sequence[RestartRuns]) -> Measured:
-    """With the halves of these runs as runs of their own."""
+    """Returns the runs with the halves of these runs as runs of their own."""
     halves: dict[RunRequest, list[Run]] = {}
     for lives in of:
-        halves[lives.first] = [half(run, 0) for run in measured.runs(lives.whole)]
-        halves[lives.again] = [half(run, 1) for run in measured.runs(lives.whole)]
+        halves[lives.first] = [half_run(run, 0) for run in measured.runs(lives.whole)]
+        halves[lives.again] = [half_run(run, 1) for run in measured.runs(lives.whole)]
     return measured.plus(halves)
 
 
-def half(run: Run, which: int) -> Run:
-    """The first half of a run, 0, or its second, 1, as a run of its own.
+def half_run(run: Run, which: int) -> Run:
+    """Returns the first half of a run, 0, or its second, 1, as a run of its own.
 
-    The figures look at these.
+    Figures use these halves.
     """
     n = len(run["series"]["loss"]) // 2
     return _cut(run, which * n, n) | {"seconds": run["seconds"] / 2}
 
 
 def beginning(run: Run, seconds: float) -> Run:
-    """Its first this many seconds as a run of their own; the whole run if it is shorter."""
+    """Returns a run's first `seconds` as a run of their own, at most the whole run."""
     return _cut(run, 0, round(seconds * 1000 / BIN_MS)) | {"seconds": min(seconds, run["seconds"])}
 
 
@@ -131,19 +131,19 @@ def _cut(run: Run, first: int, bins: int) -> Run:
     flows = [flow | {"series": cut(flow["series"])} for flow in run.get("flows", [])]
     return run | {
         "series": series | {"time_s": run["series"]["time_s"][:bins]},
-        "throughput_mbps": fmean(part(series["throughput_mbps"]) or [0.0]),
+        "throughput_mbps": fmean(known_values(series["throughput_mbps"]) or [0.0]),
         "loss": share_lost(series),
         **({"flows": flows} if flows else {}),
     }
 
 
 def fresh(alpha: float) -> str:
-    """Rax from random weights."""
+    """Returns the scheme Rax with random weights."""
     return f"rax:alpha={alpha:g}"
 
 
 def drawn(run: Run) -> Mapping[str, Sequence[float | None]]:
-    """The series of one sender, drawn for this run.
+    """Returns the series of one sender, which the run's seed selects.
 
     The paper says: "we randomly sample one sender from each simulation".
     """
@@ -153,17 +153,17 @@ def drawn(run: Run) -> Mapping[str, Sequence[float | None]]:
 
 
 def end_s(run: Run) -> float:
-    """When the last bin of its series ends."""
+    """Returns the end of the last bin of its series."""
     return len(run["series"]["time_s"]) * BIN_MS / 1000
 
 
 def senders(run: Run) -> int:
-    """How many share the link."""
+    """Returns how many senders share the link."""
     return len(run.get("flows") or [run])
 
 
-def part(values: Sequence[float | None], first: float = 0.0, last: float = 1.0) -> list[float]:
-    """What is known from one share of the run to another.
+def known_values(values: Sequence[float | None], first: float = 0.0, last: float = 1.0) -> list[float]:
+    """Returns the known values from one share of the run to another.
 
     A bin in which nothing arrived has no throughput.
     """
@@ -172,40 +172,40 @@ def part(values: Sequence[float | None], first: float = 0.0, last: float = 1.0) 
 
 
 def last_half(column: str, first: float = 0.5, last: float = 1.0) -> Callable[[Run], float | None]:
-    """The mean of a column of all senders together over a part of the run.
+    """Returns a function that gives the mean of a column over a part of the run.
 
-    It is the second half unless told otherwise.
+    The column is of all senders together. The part is the second half by default.
     """
 
     def of(run: Run) -> float | None:
         series = run["series"]
         if column == "loss":
             return share_lost(series, first, last)
-        return fmean(part(series[column], first, last) or [0.0])
+        return fmean(known_values(series[column], first, last) or [0.0])
 
     return of
 
 
 def share_lost(series: Mapping[str, Sequence[float | None]], first: float = 0.0, last: float = 1.0) -> float | None:
-    """What was taken for lost in a part of a run over what was sent in it.
+    """Returns the data declared lost in a part of a run over the data sent in it.
 
-    None where nothing was sent.
+    None if nothing was sent.
     """
     n = len(series["sent_mbps"])
     where = slice(round(first * n), round(last * n))
-    sent, lost = (fsum(part(series[name][where])) for name in ("sent_mbps", "lost_mbps"))
+    sent, lost = (fsum(known_values(series[name][where])) for name in ("sent_mbps", "lost_mbps"))
     return lost / sent if sent else None
 
 
 def means(values: Sequence[float | None], width: int = MEAN_S) -> list[float]:
-    """Means over `width` bins in a row, ten by default; a bin without a value counts as 0."""
+    """Returns means over `width` bins in a row. A bin without a value counts as 0."""
     known = [v or 0.0 for v in values]
     width = min(width, len(known))
     return [fmean(known[k : k + width]) for k in range(len(known) - width + 1)]
 
 
 def converged_s(run: Run) -> float:
-    """When all flows together have used 95% of the link on average over 30 s.
+    """Returns when all flows together have used 95% of the link on average over 30 s.
 
     It is the run's length if never.
     """
@@ -213,7 +213,7 @@ def converged_s(run: Run) -> float:
 
 
 def reached_s(run: Run) -> float:
-    """When a sender's last ten seconds first had 90% of its fair share.
+    """Returns when a sender's last ten seconds first had 90% of its fair share.
 
     It is the run's length if never.
     """
@@ -221,7 +221,7 @@ def reached_s(run: Run) -> float:
 
 
 def _first_s(run: Run, rates: Sequence[float | None], enough: float, width: int) -> float:
-    """The end of the first window of `width` seconds whose mean rate is `enough`."""
+    """Returns the end of the first window of `width` seconds whose mean rate is `enough`."""
     width = min(width, len(rates))
     found = (k + width for k, rate in enumerate(means(rates, width)) if rate >= enough)
     return float(next(found, run["seconds"]))
@@ -236,7 +236,7 @@ def fills_within(seconds: int) -> Callable[[Run], bool]:
 
 
 def held_from_s(run: Run) -> float:
-    """When ten seconds have just had 95% of the link and all later ones have it too.
+    """Returns when ten seconds have just had 95% of the link and all later ones have it too.
 
     It is the run's length if never. That is after the last dip, however late it comes and however
     long the link was full before.
@@ -248,15 +248,15 @@ def held_from_s(run: Run) -> float:
 
 
 def percent_lost(run: Run) -> float | None:
-    """What all senders together lose over the last half, in %."""
+    """Returns what all senders together lose over the last half, in %."""
     share = last_half("loss")(run)
     return None if share is None else 100 * share
 
 
 def percent_spike(run: Run) -> float:
-    """The largest share lost in ten seconds in a row of the first half, in %; 100 at most.
+    """Returns the largest share lost in ten seconds in a row of the first half, in %; at most 100.
 
-    What is taken for lost in them may have been sent before.
+    Data declared lost in them may have been sent before.
     """
     half_of = slice(max(1, len(run["series"]["sent_mbps"]) // 2))
     sent, lost = (means(run["series"][name][half_of]) for name in ("sent_mbps", "lost_mbps"))
@@ -264,5 +264,5 @@ def percent_spike(run: Run) -> float:
 
 
 def line(run_series: Mapping[str, Any], column: str, times: Sequence[float], factor: float = 1.0) -> Line:
-    """A column over time."""
+    """Returns a column over time."""
     return [(t, None if v is None else factor * v) for t, v in zip(times, run_series[column], strict=True)]

@@ -1,4 +1,4 @@
-"""Section 4.1 over the kernel's TCP: what one sender learns from nothing, live.
+"""Section 4.1 over the kernel's TCP: one sender learns from nothing, live.
 
 Figure 1 in the kernel.
 """
@@ -39,28 +39,29 @@ if TYPE_CHECKING:
     from headway.runs.store import Run
 
 FIRST_S = 300.0
-"""What the claims of learning are about: the beginning of a run."""
+"""The claims of learning are about this many seconds from a run's start."""
 SHIPPED_S = 60.0
-"""Of a flow that begins with the shipped learner, which is to be there after `SHIPPED_WITHIN_S`."""
+"""Length of a run that begins with the shipped learner. It should fill the link within
+`SHIPPED_WITHIN_S`."""
 SHIPPED_WITHIN_S = 15
 RUNS = 10
-"""In real time. Of fewer than six a median has no interval of 95%."""
+"""Runs in real time. The median of fewer than six has no 95% interval."""
 SIMULATED, CUBIC, SHIPPED = "simulated", "cubic", "rax-pretrained"
 NEAR_PERCENT = 10.0
-"""What a policy in the kernel may differ from itself in the simulator."""
+"""The limit of the difference between a policy in the kernel and in the simulator, in %."""
 LATER_S = 60.0
-"""And how much later it may converge."""
+"""The limit of how much later it may converge, in s."""
 OF_FIRST = (
-    "What is claimed of learning, and beside the simulator, is about the first 300 s of the runs; their last half "
-    "begins at 150 s."
+    "The claims of learning, and the comparison with the simulator, are about the first 300 s of "
+    "the runs; their last half begins at 150 s."
 )
 MOST_TRIPS = 2
 ENOUGH_RUNS, ALL = 80.0, 100.0
-"""In %: eight of ten, and each."""
+"""Thresholds in %: 80 and 100."""
 
 
 def fig1(lab: Lab) -> FigureJob:
-    """One sender in the kernel and in the simulator, with Cubic and the shipped learner."""
+    """Draws one sender in the kernel and in the simulator, with Cubic and the shipped learner."""
     where = Scenario.load("rax-1")
 
     def runs(label: str, spec: str, seconds: float) -> RunRequest:
@@ -74,11 +75,11 @@ def fig1(lab: Lab) -> FigureJob:
     of_first = measured.plus(
         {own: [beginning(run, FIRST_S) for run in measured.runs(one)] for one, own in first.items()}
     )
-    # The saw-tooth of Cubic is drawn first: it hides what is behind it.
-    beside = {CUBIC: cubic, SIMULATED: simulated, SHIPPED: shipped}
-    looks = {"rax, live": OWN} | looks_of([*beside])
+    # Cubic's saw-tooth is drawn first, because it hides what is behind it.
+    rivals = {CUBIC: cubic, SIMULATED: simulated, SHIPPED: shipped}
+    looks = {"rax, live": OWN} | looks_of([*rivals])
     titles = {live: "over the kernel's TCP"}
-    chart = titled(of_one_sender(measured, titles, beside={live: beside}, looks=looks), looks, 2)
+    chart = titled(of_one_sender(measured, titles, rivals={live: rivals}, looks=looks), looks, 2)
     claims = [
         *learns("fig1-kernel", of_first, first[live], "one live sender"),
         judge(
@@ -143,7 +144,7 @@ def fig1(lab: Lab) -> FigureJob:
             ALL,
         ),
     ]
-    # The shipped learner is one model, which is what is judged; the other flows begin untrained.
+    # The shipped learner is one model, which is judged as it is; the other flows begin untrained.
     claims = [replace(claim, of_learner=False) for claim in claims]
     return FigureResult(chart, claims, notes=[UNSEEN, OF_FIRST])
 
@@ -162,7 +163,7 @@ def _of_runs(
     is_so: Callable[[Run], bool],
     enough: float,
 ) -> Claim:
-    """That `is_so` in at least `enough` % of the runs; says in how many it is."""
+    """Claims that `is_so` in at least `enough` % of the runs; says in how many it is."""
     found = measured.runs(wanted)
     runs, hits = len(found), sum(map(is_so, found))
     counted = f"{hits} of {runs} runs"

@@ -1,4 +1,4 @@
-"""Section 4.4: what random loss does. Figure 8."""
+"""Section 4.4: the effect of random loss. Figure 8."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COUNTS = {1: "one sender", 2: "two senders"}
 
 
 def fig8(lab: Lab) -> FigureJob:
-    """One of one and one of two senders where one packet in a hundred is lost at random."""
+    """Draws one sender alone and one of two senders with one packet in a hundred lost at random."""
     lossy = {n: runs_of(lab, f"1% lost, {n}", fresh(4), f"rax-{n}-loss") for n in COUNTS}
     lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in COUNTS}
     rivals = list(lab.available_schemes(RIVALS))
@@ -49,7 +49,7 @@ def fig8(lab: Lab) -> FigureJob:
     looks = {"rax": OWN} | looks_of(rivals)
     others = {lossy[n]: {rival: theirs[n][rival][0] for rival in rivals} for n in COUNTS}
     titles = {lossy[1]: "(a) one sender", lossy[2]: "(b) one of two senders"}
-    chart = titled(of_one_sender(measured, titles, beside=others, looks=looks), looks, 2)
+    chart = titled(of_one_sender(measured, titles, rivals=others, looks=looks), looks, 2)
     rate = last_half("throughput_mbps")
     claims = [
         judge(
@@ -87,7 +87,7 @@ def fig8(lab: Lab) -> FigureJob:
 FIGURES = (
     Figure(
         "fig8",
-        "Throughput and loss of one of one (a) and of two senders (b) with 1% of random loss",
+        "Throughput and loss of one sender alone (a) and of one of two senders (b) with 1% of random loss",
         f"{PATH}; alpha is 4. A line with symbols is the median of another scheme.",
         fig8,
     ),

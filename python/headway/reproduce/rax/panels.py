@@ -27,29 +27,29 @@ def of_one_sender(
     measured: Measured,
     titles: Mapping[RunRequest, str],
     *,
-    beside: Mapping[RunRequest, Mapping[str, RunRequest]] | None = None,
+    rivals: Mapping[RunRequest, Mapping[str, RunRequest]] | None = None,
     looks: Mapping[str, Style] | None = None,
 ) -> list[tuple[str, Spec]]:
-    """Throughput and loss for each, the losses on one scale.
+    """Draws throughput and loss for each, with the losses on one scale.
 
     Args:
-        measured: What the runs gave.
-        titles: What is drawn, each with its title.
-        beside: The medians of other schemes beside each, by label.
-        looks: How those are drawn.
+        measured: The results of the runs.
+        titles: The points to draw, each with its title.
+        rivals: The medians of other schemes for each point, by label.
+        looks: The styles of these lines.
     """
     drawn_bands = {one: _bands(measured.runs(one)) for one in titles}
     others = {
         one: {
             label: _bands(measured.runs(other))
-            for label, other in ((beside or {}).get(one) or {}).items()
+            for label, other in ((rivals or {}).get(one) or {}).items()
             if measured.has_runs(other)
         }
         for one in titles
     }
     losses = [q for bands in drawn_bands.values() for *_, q in bands[LOSS]]
-    losses += [m for of_one in others.values() for bands in of_one.values() for _, m, *_ in bands[LOSS]]
-    # A spike of some tens and what is lost later, some thousandths, are both to be seen.
+    losses += [m for lines in others.values() for bands in lines.values() for _, m, *_ in bands[LOSS]]
+    # A scale on which a spike of some tens of per cent and later losses of thousandths are visible.
     lost = "packets lost (%)"
     scale = Axis.over(lost, [0.0, *losses], log_above=20) if max(losses, default=0) > 2 else whole(lost, losses)
     panels: list[tuple[str, Spec]] = []

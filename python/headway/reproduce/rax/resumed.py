@@ -1,4 +1,4 @@
-"""Section 4.3: flows that begin with what was learned before. Figure 7."""
+"""Section 4.3: flows that begin with what earlier flows learned. Figure 7."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
     from headway.stats.estimate import Estimate
 
 EARLY_S = 10
-"""The beginning of a flow, where losses peak."""
+"""The beginning of a flow in s, where losses peak."""
 MOST_EARLY = 1.0
-"""What may be lost in all of it, in %."""
+"""The largest acceptable loss over this beginning, in %."""
 SPIKE = 10.0
 """A second with a higher loss than this, in %, is a spike."""
 
 
 def fig7(lab: Lab) -> FigureJob:
-    """One of one and one of two senders that go on.
+    """Draws one sender alone and one of two senders that continue.
 
-    They go on from their own networks, and from a shipped one.
+    They continue from their own networks, and from a shipped one.
     """
     lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in (1, 2)}
     spec = "rax-pretrained" if lab.stand_ins else with_trainings("rax-pretrained")
@@ -147,15 +147,15 @@ def _quiet_start(
     *,
     of_learner: bool = True,
 ) -> list[Claim]:
-    """That flows that begin with something lose little at first.
+    """Claims that flows with a learned start lose little at first.
 
     Args:
-        name: Of the claims.
-        says: What is claimed.
+        name: The start of the claims' names.
+        says: The claim.
         without_spike: The share of runs without a spike, from 0 to 1, by case.
-        lost: What is lost early, in %, by case.
-        statistic: Which one `lost` is.
-        of_learner: Are they about a learner that was trained before?
+        lost: The early loss in %, by case.
+        statistic: Which statistic `lost` is.
+        of_learner: Whether they are about a learner that was trained before.
     """
     return [
         judge(
@@ -182,12 +182,12 @@ def _quiet_start(
 
 
 def _early(measured: Measured, one: RunRequest) -> list[str]:
-    """Cells of the table: what is lost in the first ten seconds."""
+    """Returns cells of the table: the loss in the first ten seconds."""
     runs = measured.runs(one)
     most = max(lost_early(run) or 0.0 for run in runs)
     worst = max(worst_second(run) for run in runs)
     spikes, of = _spikes(measured, one)
-    # The trainings of a learner are its samples; the flows of the others are.
+    # A learner's samples are its trainings; other schemes' samples are flows.
     of_trainings = len(one.models) > 1
     loss, ends = text_of((measured.mean if of_trainings else measured.median)(one, lost_early), "%")
     lost = f"{'mean' if of_trainings else 'median'} {loss}", ends
@@ -195,7 +195,7 @@ def _early(measured: Measured, one: RunRequest) -> list[str]:
 
 
 def _spikes(measured: Measured, one: RunRequest) -> tuple[int, int]:
-    """How many runs have a spike, of how many."""
+    """Returns how many runs have a spike, of how many."""
     seconds = [worst_second(run) for run in measured.runs(one)]
     return sum(second > SPIKE for second in seconds), len(seconds)
 
@@ -209,23 +209,24 @@ def _has_no_spike(run: Run) -> bool:
 
 
 def lost_early(run: Run) -> float | None:
-    """The share of all packets lost in the first ten seconds, in %."""
+    """Returns the share of all packets lost in the first ten seconds, in %."""
     return _lost(run, EARLY_S)
 
 
 def worst_second(run: Run) -> float:
-    """The highest loss of one of the first ten seconds, in % of what is sent in it; 100 at most.
+    """Returns the highest loss of one of the first ten seconds, in %, at most 100.
 
-    What is taken for lost in a second may have been sent in the one before.
+    It is relative to what is sent in that second. Data declared lost in a second may have been sent
+    in the one before.
     """
     series = run["series"]
     seconds = zip(series["sent_mbps"][:EARLY_S], series["lost_mbps"][:EARLY_S], strict=True)
-    # What is lost in a second in which nothing is sent is no share of anything: it counts as all.
+    # A loss in a second in which nothing is sent has no share: it counts as 100%.
     return max((100 * min(lost / (sent or lost), 1.0) for sent, lost in seconds if sent or lost), default=0.0)
 
 
 def lost_in_a_minute(run: Run) -> float | None:
-    """The same in the first minute."""
+    """Returns the share of all packets lost in the first minute, in %."""
     return _lost(run, 60)
 
 
@@ -235,13 +236,13 @@ def _lost(run: Run, bins: int) -> float | None:
 
 
 def early_rate(run: Run) -> float | None:
-    """Throughput of all senders from 10 s to 60 s."""
+    """Returns the throughput of all senders from 10 s to 60 s."""
     bins = len(run["series"]["loss"])
     return last_half("throughput_mbps", min(10 / bins, 0.5), min(60 / bins, 1.0))(run)
 
 
 def off_its_share(run: Run) -> float:
-    """How far the drawn sender's throughput is from a fair share on average, in % of that."""
+    """Returns the sampled sender's mean distance from a fair share, in % of that."""
     fair = LINK_MBPS / senders(run)
     rates = [v or 0.0 for v in drawn(run)["throughput_mbps"]]
     return 100 * sum(abs(rate - fair) for rate in rates) / (fair * len(rates))

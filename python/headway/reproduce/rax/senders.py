@@ -1,4 +1,4 @@
-"""Section 4.2: how the number of senders matters. Figure 6."""
+"""Section 4.2: the effect of the number of senders. Figure 6."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headway.reproduce.rax.link import (
     UNSEEN,
     drawn,
     fresh,
-    part,
+    known_values,
     reached_s,
     restart_runs,
     runs_of,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def fig6(lab: Lab) -> FigureJob:
-    """One of two senders, and one of four."""
+    """Draws one of two senders, and one of four."""
     lives = {count: restart_runs(lab, 2, f"rax-{count}") for count in (1, 2)}
     four = runs_of(lab, "4 senders", fresh(2), "rax-4")
     measured = split_restart_runs((yield [*(of.whole for of in lives.values()), four]), list(lives.values()))
@@ -71,11 +71,11 @@ def fig6(lab: Lab) -> FigureJob:
 
 
 def fluctuation(run: Run) -> float:
-    """How much a sender's throughput varies over the last half.
+    """Returns how much a sender's throughput varies over the last half.
 
     It is the standard deviation over the fair share, in %.
     """
-    rates = part([v or 0.0 for v in drawn(run)["throughput_mbps"]], 0.5)
+    rates = known_values([v or 0.0 for v in drawn(run)["throughput_mbps"]], 0.5)
     return 100 * pstdev(rates) * senders(run) / LINK_MBPS
 
 

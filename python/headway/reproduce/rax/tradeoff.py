@@ -1,4 +1,4 @@
-"""Section 4.1: what the weight of losses changes. Figure 5."""
+"""Section 4.1: the effect of the weight of losses. Figure 5."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 ALPHAS = (1.0, 2.0, 4.0)
 FIRST_SEED = 60001
-"""Seeds of its own: those from 50001 on had been seen when the margin of `fig5.loss` was chosen
-(decision 47)."""
+"""The first seed of this figure. Runs with seeds from 50001 on had been seen when the margin of
+`fig5.loss` was chosen (decision 47)."""
 NEW_SEEDS = (
     "Its seeds begin at 60001. Runs with the seeds from 50001 on had been seen when the margin of the loss was "
     "chosen: a larger alpha lost 0.05 and 0.02 points less there. With a margin of 0.01 points the claim held, "
@@ -39,7 +39,7 @@ NEW_SEEDS = (
 
 
 def fig5(lab: Lab) -> FigureJob:
-    """One sender's throughput and loss with each alpha."""
+    """Draws one sender's throughput and loss with each alpha."""
     own = replace(lab, first_seed=FIRST_SEED)
     of_alpha = {alpha: runs_of(own, f"alpha {alpha:g}", fresh(alpha), "rax-1") for alpha in ALPHAS}
     measured = yield [*of_alpha.values()]

@@ -14,12 +14,12 @@ FOLDER = Path(__file__).parent
 
 
 def path_of(family: str) -> str:
-    """Where the file of a scenario or family is."""
+    """Returns the file of a scenario or family."""
     return str(FOLDER / f"{family}.toml")
 
 
 def own(name: str) -> Scenario:
-    """The scenario of that name; a member of a family as NAME:KEY=VALUE. Raises UsageError."""
+    """Returns the scenario of that name, or a member NAME:KEY=VALUE. Raises UsageError."""
     family = name.partition(":")[0]
     for scenario in Scenario.load_all(path_of(family)):
         if scenario.name == name:
@@ -28,7 +28,7 @@ def own(name: str) -> Scenario:
 
 
 def of_text(text: str) -> Scenario:
-    """The scenario of a text. Raises UsageError."""
+    """Returns the scenario of a text. Raises UsageError."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "scenario.toml"
         path.write_text(text)

@@ -8,12 +8,12 @@ from headway._native import Scenario, features
 from headway.benches.plan import Options, Plan
 from headway.gap.plan import Settings
 from headway.gap.run import ask
-from headway.runs.told import FEATURES, untold
+from headway.runs.switches import FEATURES, without_switches
 
 TINY = Path(__file__).parent.parent / "crates/policy/tests/fixtures/tiny-v1"
 LEARNED = Path(__file__).parent.parent / "models" / "rax-v3"
 LINE = (
-    "world {} tells flows nothing of switches: on owl-nsfnet:known=1, owl decides as if none were known; "
+    "world {} gives flows no information about switches: on owl-nsfnet:known=1, owl decides as if none were known; "
     "take world sim, or real switches (headway testbed)"
 )
 
@@ -37,7 +37,7 @@ def test_features_of_switches_need_a_measurement_agent():
     ],
 )
 def test_schemes_that_observe_switches_without_an_agent_are_named(scenario, schemes, world, who):
-    lines = untold([Scenario.load(scenario)], schemes, world)
+    lines = without_switches([Scenario.load(scenario)], schemes, world)
     assert len(lines) == (who is not None)
     assert all(f"on {scenario}, {who} as if" in line for line in lines)
 

@@ -1,4 +1,4 @@
-"""Which schemes observe switches in a world that tells flows nothing of them."""
+"""Finds schemes that observe switches in a world without them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 FEATURES = {"pnc_packets", "pna", "network_known"}
 """Features that come from the counters of switches (docs/features.md)."""
 LEARNER = "learner.txt"
-"""What a learner's folder has, and a model's does not (docs/models.md)."""
+"""A file that a learner's folder has, and a model's does not (docs/models.md)."""
 
 
-def untold(scenarios: Sequence[Scenario], schemes: Sequence[str], world: str) -> list[str]:
-    """A line if some scenarios have known switches, and flows of some schemes are not told of them.
+def without_switches(scenarios: Sequence[Scenario], schemes: Sequence[str], world: str) -> list[str]:
+    """Returns a line if scenarios have known switches and some schemes cannot observe them.
 
-    Only the simulator tells flows what the known switches of a scenario count.
+    Only the simulator gives flows the counters of a scenario's known switches.
     """
     if world == SIM:
         return []
@@ -36,7 +36,7 @@ def untold(scenarios: Sequence[Scenario], schemes: Sequence[str], world: str) ->
     if not who:
         return []
     verb = "decides" if len(who) == 1 else "decide"
-    why = f"world {world} tells flows nothing of switches"
+    why = f"world {world} gives flows no information about switches"
     what = f"on {', '.join(where)}, {', '.join(who)} {verb} as if none were known"
     return [f"{why}: {what}; take world sim, or real switches (headway testbed)"]
 
@@ -45,7 +45,7 @@ def observes_switches(spec: str, world: str) -> bool:
     """Does the scheme's model observe any of FEATURES?"""
     found = model_of(spec, world)
     if found is None or found in {one["id"] for one in shipped_learners()}:
-        # What learns while it runs observes single packets.
+        # A scheme that learns while it runs observes single packets.
         return False
     model = next((one for one in shipped_models() if one["id"] == found), None)
     folder = spec.partition(":model=")[2].partition(":")[0]

@@ -51,7 +51,7 @@ def test_a_folder_is_written_once_and_read_back(tmp_path, learned):
     assert learner.files[LEARNER].decode() == learned
     with pytest.raises(UsageError, match="is there already"):
         write_learner(tmp_path / "mine-v1", CARD, learned)
-    with pytest.raises(UsageError, match=r"other-v1/learner.txt: .*not whole, or changed"):
+    with pytest.raises(UsageError, match=r"other-v1/learner.txt: .*incomplete or changed"):
         write_learner(tmp_path / "other-v1", CARD, learned[:-100])
     assert [path.name for path in tmp_path.iterdir()] == ["mine-v1"]
     canonical = canonical_scheme(f"rax-pretrained:model={tmp_path / 'mine-v1'}", "sim")

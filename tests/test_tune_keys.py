@@ -54,7 +54,7 @@ def test_an_invalid_key_is_refused_in_one_line(place, tmp_path):
     _, other = keys.new("b", place)
     half = other.read_text().replace(keys.own("b").public.decode(), keys.own("a").public.decode())
     other.write_text(half)
-    with pytest.raises(UsageError, match="no pair"):
+    with pytest.raises(UsageError, match="not a pair"):
         keys.own("b")
     with pytest.raises(UsageError, match="no secret half"):
         keys.own(str(place / "a.key"))

@@ -63,7 +63,7 @@ fn line_of(py: Python<'_>, error: &PyErr) -> String {
     // The line number is in the traceback.
     let value = error.clone_ref(py).into_value(py);
     let module = py.import("headway.controllers");
-    let line = module.and_then(|m| m.call_method1("told", (value,))?.extract());
+    let line = module.and_then(|m| m.call_method1("error_line", (value,))?.extract());
     line.unwrap_or_else(|_| error.to_string())
 }
 

@@ -298,7 +298,7 @@ mod tests {
     /// A standard deviation counts if it exceeds the mean by four mean distances, and a
     /// millisecond, until that is usual.
     #[test]
-    fn an_rtt_deviation_counts_only_if_unusual() {
+    fn an_unusual_departure_of_the_rtt_counts() {
         let mut trends = Trends::default();
         let mut deviates = |deviation: f64| {
             let trial = Summary {

@@ -266,7 +266,7 @@ def test_policies_are_reloaded_while_flows_continue(tmp_path):
         until(lambda: agent.ask("reload").returncode == 0)
         after = seen(agent, lambda one: one["decisions"] > before["decisions"] + 20)
         assert after["flow"] == before["flow"]
-        assert "read again" in agent.log
+        until(lambda: "read again" in agent.log, lambda: agent.log)
 
 
 def test_incomplete_saved_state_is_refused(tmp_path):

@@ -139,16 +139,22 @@ def capabilities(pid):
     ],
 )
 def test_headwayd_keeps_only_the_capabilities_that_it_needs(options, more):
-    with daemon.Daemon(*options) as agent:
-        threads = capabilities(agent.process.pid)
     # One thread answers flows, one serves the control socket, one reloads models, two learn
     # (decision 51), one writes the log, and one serves metrics.
     agents = 5 * ("--no-agent" not in options)
-    assert len(threads) == 1 + agents + ("--metrics" in options)
+    count = 1 + agents + ("--metrics" in options)
+    with daemon.Daemon(*options) as agent:
+
+        def threads():
+            return capabilities(agent.process.pid)
+
+        # The log has its thread once the agent serves.
+        until(lambda: len(threads()) == count, threads)
+        found = threads()
     needed = f"{BPF | PERFMON | more:016x}"
     none = f"{0:016x}"
     own = {"CapEff": needed, "CapPrm": needed, "CapBnd": needed, "CapInh": none, "CapAmb": none}
-    assert threads == [own] * len(threads)
+    assert found == [own] * count
 
 
 def test_flows_are_answered_while_the_log_is_not_read(tmp_path):

@@ -174,7 +174,6 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let listeners = listeners(&program);
     let choice = Choice::make(run, &program.name)?;
     // Threads have the rights that are left now.
-    let _logs = logs::write_by_thread();
     let gradients = gradients::start(run.learners)?;
     if let Some(source) = network {
         let hears = sender.clone();
@@ -209,11 +208,13 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     .learning_on(gradients);
     let agent = Rc::new(RefCell::new(agent));
     say_ready(vec![ready]);
+    let logs = logs::write_by_thread();
     let served = serve(&agent, &mailbox, signals, until, run.busy_poll, reload);
     // Flows get no answers any more, and saving may take a while.
     drop(choice);
     agent.borrow_mut().save();
     pinned.say_end(&name);
+    drop(logs);
     served
 }
 

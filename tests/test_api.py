@@ -428,30 +428,44 @@ def test_a_table_prints_aligned_columns_and_is_a_sequence():
         table[200]
 
 
-HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "rich", "typer", "vl_convert", "torch", "gymnasium"}
+SLOW = {"asyncio", "ctypes", "dataclasses", "inspect", "json", "logging", "pathlib", "socket", "subprocess"}
+"""Of the standard library, what takes longer to load than `import headway` should take."""
 SHOWS_MODULES = """
 import sys
+before = set(sys.modules)
 import headway
-print(*sys.modules)
-headway.bench("cubic", "rax-1", runs=1, seconds=1).table()
-print(*sys.modules)
+print(*set(sys.modules) - before)
+dir(headway), headway.__all__, headway.__version__
+print(*set(sys.modules) - before)
+{}
+print(*set(sys.modules) - before)
 """
 
 
-def test_import_headway_is_quick_and_a_bench_needs_no_command_line():
-    """The import takes some 0.05 s, because it imports little.
-
-    A time limit would depend on the machine.
-    """
-    words = [sys.executable, "-c", SHOWS_MODULES]
+def imported(code):
+    """What a fresh interpreter loads with `import headway`, then with its names, then with code."""
+    words = [sys.executable, "-c", SHOWS_MODULES.format(code)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    first, second = (set(line.split()) for line in done.stdout.splitlines())
-    ours = {name for name in first if name.partition(".")[0] == "headway"}
-    assert ours == {"headway", "headway._native"}
-    assert first & HEAVY == set()
-    assert "headway.api" in second
-    assert second & {"typer", "rich", "headway.cli"} == set()
+    return [set(line.split()) for line in done.stdout.splitlines()]
+
+
+def test_import_headway_loads_only_itself():
+    """It takes some 0.05 s, because it imports little. A time would depend on the machine.
+
+    What an interpreter loads by itself, as for an editable installation, does not count.
+    """
+    first, second, _ = imported("")
+    others = {name for name in first if name.partition(".")[0] not in sys.stdlib_module_names}
+    assert others == {"headway", "headway._native"}
+    assert first & SLOW == set()
+    assert second == first, "the names of the package load nothing"
+
+
+def test_a_bench_in_python_loads_no_command_line():
+    *_, loaded = imported('headway.bench("cubic", "rax-1", runs=1, seconds=1).table()')
+    assert "headway.api" in loaded
+    assert loaded & {"typer", "rich", "headway.cli"} == set()
 
 
 def test_except_error_catches_every_error_that_is_offered():

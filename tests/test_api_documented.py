@@ -29,7 +29,7 @@ def test_every_name_exists_and_is_documented():
     functions = [getattr(headway, name) for name in headway.__all__ if name != "__version__"]
     methods = vars(headway.Results).items()
     functions += [value for name, value in methods if name[0] != "_" and callable(value)]
-    assert len(functions) == 17 + 8
+    assert len(functions) == 21 + 8
     for function in functions:
         found = doctest.DocTestParser().get_examples(function.__doc__)
         assert found, f"{function.__name__} has no example"

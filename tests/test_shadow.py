@@ -1,5 +1,6 @@
 """`headway shadow`: files written by hand, in headwayd's format."""
 
+import inspect
 import io
 import json
 import re
@@ -8,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import headway
 from headway._native import UsageError
 from headway.cli.app import run as command
 from headway.shadow import MOST_POINTS, MOST_SETTINGS, OTHER_SETTINGS, of_lines, picture, read
+from typed_rows import check_rows
 
 SOURCE = Path(__file__).parent.parent / "crates/headwayd/src/agent/shadow.rs"
 FLOW = {"policy": "owl", "model": "owl-v1", "flow": 3, "remote": "192.0.2.1:443"}
@@ -204,3 +207,75 @@ def test_standard_input_is_read(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line("nothing"))))
     assert command(["shadow", "-", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["all"]["decisions"] == 1
+
+
+@pytest.fixture
+def two_flows(tmp_path):
+    """A file with two decisions of one flow, one of another, and a line of another program."""
+    file = tmp_path / "shadow.jsonl"
+    lines = [line("add-cwnd", 10), line("nothing", at_s=2.0), line("add-cwnd", -5, flow=9), b"theirs\n"]
+    file.write_bytes(b"".join(lines))
+    return file
+
+
+def test_python_has_what_the_command_prints(two_flows, capsys):
+    doubt = f"{two_flows}: 1 line without a decision"
+    with pytest.warns(UserWarning, match=re.escape(doubt)) as warned:
+        shadow = headway.shadow(two_flows)
+    assert [str(one.message) for one in warned] == shadow.warnings == [doubt]
+    assert {one.filename for one in warned} == {__file__}
+    assert command(["shadow", str(two_flows), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == shadow.results
+    assert err == f"headway: warning: {doubt}\n"
+    assert repr(shadow) == "<headway.Shadow: 3 decisions of 2 flows>"
+
+
+@pytest.mark.filterwarnings("ignore:.*without a decision")
+def test_the_python_table_has_the_flows_of_the_file(two_flows):
+    table = headway.shadow(str(two_flows)).table()
+    check_rows(headway.Shadow.table, table)
+    assert [(row["flow"], row["decisions"], row["changes"]) for row in table] == [
+        (3, 2, ["window"]),
+        (9, 1, ["window"]),
+    ]
+    assert [(row["raised"], row["raised_p50"], row["raised_p95"]) for row in table] == [
+        (0.5, 50.0, 50.0),
+        (0.0, None, None),
+    ]
+    assert [(row["lowered"], row["lowered_p50"], row["kept"]) for row in table] == [
+        (0.0, None, 0.5),
+        (1.0, 25.0, 0.0),
+    ]
+    first = str(table).splitlines()[1].split()
+    assert first == ["3", "192.0.2.1:443", "owl", "2", "50.0", "50.0", "(50.0)", "0.0", "\u2013", "50.0"]
+    assert table.to_pandas().decisions.tolist() == [2, 1]
+    assert table.to_arrow().num_rows == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*without a decision")
+def test_the_python_picture_is_that_of_the_command(two_flows, tmp_path):
+    headway.shadow(two_flows).plot(tmp_path / "python.svg")
+    assert command(["shadow", str(two_flows), "--plot", str(tmp_path / "command.svg")]) == 0
+    assert (tmp_path / "python.svg").read_bytes() == (tmp_path / "command.svg").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "No such file or directory; give a file of headwayd run --shadow FILE$"),
+        (b"theirs\n", "no decision in 1 lines; give a file of headwayd run --shadow FILE$"),
+        (line("nothing", schema=2), "a decision of schema 2, and this headway reads 1"),
+    ],
+)
+def test_a_file_without_decisions_is_an_error_in_python(tmp_path, content, says):
+    file = tmp_path / "shadow.jsonl"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(headway.Error, match=f"^{re.escape(str(file))}: {says}"):
+        headway.shadow(file)
+
+
+def test_the_function_is_the_module_too():
+    assert headway.shadow.read is read
+    assert inspect.signature(headway.shadow) == inspect.signature(headway.api.shadow)

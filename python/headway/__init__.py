@@ -1,8 +1,8 @@
 """Headway: learned congestion control you can train, compare and run.
 
 `headway.bench` compares congestion controllers, and `headway.load` reads what the command
-`headway bench` has written. docs/python-api.md explains both. What is listed in `__all__` is loaded
-when it is first used, so that `import headway` is quick.
+`headway bench` has written. docs/python-api.md explains all functions. What is listed in `__all__`
+is loaded when it is first used, so that `import headway` is quick.
 
 Example:
     >>> import headway
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
         Picture,
         Reproduction,
         Results,
+        Shadow,
         Table,
         Training,
+        Trial,
         bench,
         gap,
         list_models,
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
         list_traces,
         load,
         reproduce,
+        shadow,
         train,
+        try_path,
     )
 
 __all__ = [
@@ -47,8 +51,10 @@ __all__ = [
     "Picture",
     "Reproduction",
     "Results",
+    "Shadow",
     "Table",
     "Training",
+    "Trial",
     "__version__",
     "bench",
     "gap",
@@ -58,14 +64,16 @@ __all__ = [
     "list_traces",
     "load",
     "reproduce",
+    "shadow",
     "train",
+    "try_path",
 ]
-PACKAGES = ("gap", "reproduce", "train")
-"""Names that are both a package and a function. Importing such a package binds it here."""
+PACKAGES = ("gap", "reproduce", "shadow", "train")
+"""Names that are both a function and a package or module. Importing such a package binds it here."""
 
 
 class Package(ModuleType):
-    """A package that can be called: `headway.gap(...)` is `headway.api.gap(...)`."""
+    """A package or a module that can be called: `headway.gap(...)` is `headway.api.gap(...)`."""
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self.__wrapped__(*arguments, **named)

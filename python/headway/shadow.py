@@ -2,6 +2,12 @@
 
 A line of the file is one decision (crates/headwayd/src/agent/shadow.rs). Cubic controlled the flow,
 so that each decision starts from Cubic's window and none had an effect on the next.
+
+`headway.shadow(...)` reads a file; `help(headway.api.shadow)` explains its argument.
+
+Example:
+    >>> shadow = headway.shadow("owl.jsonl")
+    >>> print(shadow.table())
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
+from headway import Package
 from headway._native import UsageError
 from headway.report.style import COLOURS, SOFT
 
@@ -176,6 +183,12 @@ class Shadow:
     all: Decisions = field(default_factory=Decisions)
     skipped: int = 0
     """Lines that are not decisions, such as those of another program's log."""
+
+    @property
+    def doubt(self) -> str | None:
+        """What makes the figures doubtful: how many lines were skipped; None if none was."""
+        lines = f"{self.skipped} line{'s' * (self.skipped > 1)}"
+        return f"{lines} without a decision" if self.skipped else None
 
     def most_decisions(self) -> list[tuple[Key, Decisions]]:
         """All flows, those with the most decisions first."""
@@ -352,3 +365,6 @@ def _word(percent: float) -> str:
 
 def _thinned(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]:
     return points[:: max(1, math.ceil(len(points) / MOST_POINTS))]
+
+
+sys.modules[__name__].__class__ = Package

@@ -12,10 +12,10 @@ import pytest
 
 from headway._native import UsageError
 from headway.cli.app import run as command
-from headway.cli.try_ import _address
 from headway.files import alone_in
 from headway.netwatch.tokens import Tokens, new
 from headway.path_trial.folder import FACTS, ROWS
+from headway.path_trial.run import address
 from path_trials import DEADLINE_S, send, serving, until
 
 
@@ -31,7 +31,7 @@ from path_trials import DEADLINE_S, send, serving, until
     ],
 )
 def test_an_address_may_name_a_port(given, host, port):
-    assert _address(given) == (host, port)
+    assert address(given) == (host, port)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_an_address_may_name_a_port(given, host, port):
 )
 def test_an_invalid_address_is_refused(given):
     with pytest.raises(UsageError, match="--to"):
-        _address(given)
+        address(given)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,10 @@ def test_the_command_compares_over_loopback(tmp_path, capsys):
     assert (out / ROWS).read_text() == over
     assert "throughput Mbit/s" in table
     assert re.search(r"rounds? cannot tell whether reno|Over this path reno", table)
+    # The verdict in one sentence stands above those of the measures.
+    lines = table.splitlines()
+    at = lines.index(found["summary"])
+    assert lines[at + 1 : at + 6] == ["", *(one["sentence"] for one in found["verdicts"])]
 
 
 @pytest.mark.usefixtures("has_cubic")

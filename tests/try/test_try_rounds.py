@@ -13,10 +13,13 @@ from headway.cli.try_ import _finish
 from headway.path_trial import trial
 from headway.path_trial.folder import FACTS, TrialFolder
 from headway.path_trial.plan import Plan
+from headway.path_trial.run import Trial
 from headway.path_trial.transfer import BusyError, EndedError
 from headway.path_trial.trial import check_time, order, usual_seconds
 from headway.path_trial.verdicts import summary, whole_rounds
 from path_trials import SCHEMES, Transfers
+
+PLAN = Plan("there", SCHEMES, 5.0, 1)
 
 
 def test_each_order_of_a_round_occurs_about_as_often_as_any_other():
@@ -142,11 +145,11 @@ def test_a_row_that_cannot_be_saved_ends_the_trial_at_once(tmp_path, monkeypatch
 
 def test_a_trial_that_continues_after_showing_results_says_so(tmp_path, capsys):
     """Only more rounds count as a further look. Printing the same again changes no error rate."""
-    plan = Plan("there", SCHEMES, 5.0, 1)
     shown = []
     for minutes in (1.0, 1.0, 2.0):
-        kept, _ = Transfers(5).run(tmp_path, minutes=minutes)
-        _finish(plan, kept, None, json=True)
+        transfers = Transfers(5)
+        kept, _ = transfers.run(tmp_path, minutes=minutes)
+        _finish(Trial(PLAN, kept, minutes, transfers.send), None, json=True)
         shown.append(json.loads(capsys.readouterr().out))
     assert [one["looks"] for one in shown] == [1, 1, 2]
     warned = [any("went on after its results" in note for note in one["notes"]) for one in shown]
@@ -154,14 +157,15 @@ def test_a_trial_that_continues_after_showing_results_says_so(tmp_path, capsys):
 
 
 def test_results_that_cannot_be_written_are_printed(tmp_path, monkeypatch, capsys):
-    kept, _ = Transfers(5).run(tmp_path)
+    transfers = Transfers(5)
+    kept, _ = transfers.run(tmp_path)
 
     def full(*_):
         raise RunError("try.json: No space left on device")
 
     monkeypatch.setattr(TrialFolder, "write", full)
     with pytest.raises(RunError, match="No space left"):
-        _finish(Plan("there", SCHEMES, 5.0, 1), kept, None, json=True)
+        _finish(Trial(PLAN, kept, 1.0, transfers.send), None, json=True)
     assert json.loads(capsys.readouterr().out)["rounds"] == 6
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from headway.compare import Zone
 from headway.path_trial.picture import picture
-from headway.path_trial.verdicts import notes, verdicts, whole_rounds
+from headway.path_trial.verdicts import in_one_sentence, notes, summary, verdicts, whole_rounds
 from path_trials import SCHEMES, row
 
 
@@ -81,6 +81,103 @@ def test_one_round_gives_no_verdict():
     says = "1 round cannot tell whether owl had more or less throughput than cubic."
     assert verdict("throughput_mbps", [10], [20]).sentence == says
     assert verdict("throughput_mbps", [], []).sentence.startswith("0 rounds cannot tell")
+
+
+def sentence(count, schemes=tuple(SCHEMES), **measures):
+    """The summary of this many rounds. A measure has the values of each scheme, or is the same."""
+    rows = [
+        row(k, scheme, **{metric: values[at][k] for metric, values in measures.items()})
+        for k in range(count)
+        for at, scheme in enumerate(schemes)
+    ]
+    return in_one_sentence(verdicts(whole_rounds(rows, schemes), schemes))
+
+
+LOWER = [100, 110, 120, 100], [90, 98, 106, 88]
+"""The p95 RTT of the first test."""
+NOISY = [80.0] * 29, [70.0 + 20 * (k % 2) for k in range(29)]
+OTHERS = "with no verdict on throughput, p50 RTT and retransmissions; 4 rounds."
+
+
+@pytest.mark.parametrize(
+    ("count", "measures", "says"),
+    [
+        (
+            4,
+            {"rtt_p95_ms": LOWER},
+            f"Over this path owl was better than cubic in p95 RTT (12.0 ms less, 9.4 to 14.6), {OTHERS}",
+        ),
+        # Four equal rounds leave 53% of all rounds open, each by up to ten margins.
+        (
+            4,
+            {"retransmitted": ([0.0] * 4, [0.02] * 4)},
+            "Over this path owl was worse than cubic in retransmissions (2.00 percentage points more, "
+            "1.47 to 2.53), with no verdict on throughput, p50 RTT and p95 RTT; 4 rounds.",
+        ),
+        (
+            4,
+            {"throughput_mbps": ([10] * 4, [11] * 4), "rtt_p95_ms": LOWER},
+            "Over this path owl was better than cubic in throughput (10.0% more, 4.7 to 15.3) and p95 RTT "
+            "(12.0 ms less, 9.4 to 14.6), with no verdict on p50 RTT and retransmissions; 4 rounds.",
+        ),
+        (
+            4,
+            {"throughput_mbps": ([10] * 4, [8] * 4), "rtt_p95_ms": LOWER},
+            "Over this path the measures of owl and cubic disagree: owl was better in p95 RTT (12.0 ms less, "
+            "9.4 to 14.6), and worse in throughput (20.0% less, 14.7 to 25.3), with no verdict on p50 RTT and "
+            "retransmissions; 4 rounds.",
+        ),
+        (
+            4,
+            {},
+            "Over this path no difference between owl and cubic was shown beyond the margins, with no verdict "
+            "on throughput, p50 RTT, p95 RTT and retransmissions; 4 rounds.",
+        ),
+        # From 29 equal rounds on, two schemes are the same.
+        (
+            29,
+            {},
+            "Over this path no difference between owl and cubic was shown beyond the margins, with the same "
+            "throughput, p50 RTT, p95 RTT and retransmissions; 29 rounds.",
+        ),
+        (
+            29,
+            {"rtt_p50_ms": NOISY},
+            "Over this path no difference between owl and cubic was shown beyond the margins, with the same "
+            "throughput, p95 RTT and retransmissions, and no verdict on p50 RTT; 29 rounds.",
+        ),
+        (
+            29,
+            {"throughput_mbps": ([10] * 29, [11] * 29)},
+            "Over this path owl was better than cubic in throughput (10.0% more, 9.0 to 11.0), with the same "
+            "p50 RTT, p95 RTT and retransmissions; 29 rounds.",
+        ),
+        (1, {"throughput_mbps": ([10], [20])}, "1 round is too few to compare owl with cubic over this path."),
+        (0, {}, "0 rounds are too few to compare owl with cubic over this path."),
+    ],
+    ids=[
+        *("better in one", "worse in one", "better in both", "opposite", "none shown", "the same"),
+        *("the same but one", "better and the same", "one round", "no round"),
+    ],
+)
+def test_one_sentence_sums_up_the_verdicts(count, measures, says):
+    assert sentence(count, **measures) == says
+
+
+def test_the_sentence_has_each_scheme_that_is_compared():
+    three = ("cubic", "bbr", "owl")
+    rates = [10] * 4, [11] * 4, [8] * 4
+    open_ = "with no verdict on p50 RTT, p95 RTT and retransmissions; "
+    assert sentence(4, three, throughput_mbps=rates) == (
+        f"Over this path bbr was better than cubic in throughput (10.0% more, 4.7 to 15.3), {open_}"
+        f"owl was worse than cubic in throughput (20.0% less, 14.7 to 25.3), {open_}4 rounds."
+    )
+    assert sentence(1, three) == "1 round is too few to compare bbr and owl with cubic over this path."
+
+
+def test_the_summary_has_the_sentence():
+    rows = [row(k, scheme) for k in range(4) for scheme in SCHEMES]
+    assert summary(rows, SCHEMES)["summary"] == sentence(4)
 
 
 def test_schemes_within_the_margin_are_the_same():

@@ -1,8 +1,10 @@
 """What `import headway` offers, loaded when it is first used (docs/python-api.md)."""
 
+from headway.api.decisions import Shadow, shadow
 from headway.api.errors import Error, Interrupted
 from headway.api.lists import list_models, list_scenarios, list_schemes, list_traces
 from headway.api.papers import Reproduction, reproduce
+from headway.api.paths import Trial, try_path
 from headway.api.results import Picture, Results
 from headway.api.run import bench, load
 from headway.api.table import Table
@@ -16,8 +18,10 @@ __all__ = [
     "Picture",
     "Reproduction",
     "Results",
+    "Shadow",
     "Table",
     "Training",
+    "Trial",
     "bench",
     "gap",
     "list_models",
@@ -26,5 +30,7 @@ __all__ = [
     "list_traces",
     "load",
     "reproduce",
+    "shadow",
     "train",
+    "try_path",
 ]

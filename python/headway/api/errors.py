@@ -10,7 +10,7 @@ from headway import ending
 
 NAMES = (
     "schemes|scenario|world|runs|seconds|warmup|seed|jobs|out|against|pcap|qlog|logs|"
-    "again|config|ablation|seeds|models|ray"
+    "again|config|ablation|seeds|models|ray|to|minutes|token"
 )
 COMMAND = r"\bheadway [a-z]+(?: \S*[^\s.,;:)])+"
 """A command that a message gives the reader to run, up to the end of its clause."""

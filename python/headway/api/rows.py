@@ -356,3 +356,92 @@ class LevelRow(TypedDict):
     zone: str
     """`as claimed`, `equal`, `not as claimed`, `as claimed or equal`, `opposite or equal` or
     `unclear`."""
+
+
+class TrialMeanRow(TypedDict):
+    """A row of `Trial.table()`: a scheme. NAME is a mean over whole rounds."""
+
+    scheme: str
+    rounds: int
+    """Rounds in which every scheme has sent."""
+    throughput_mbps: float | None
+    """Payload that was acknowledged while it sent, per second."""
+    throughput_mbps_low: float | None
+    throughput_mbps_high: float | None
+    rtt_min_ms: float | None
+    """The kernel's minimum RTT at the end of a transfer."""
+    rtt_min_ms_low: float | None
+    rtt_min_ms_high: float | None
+    rtt_p50_ms: float | None
+    """The median of the smoothed RTT in a transfer."""
+    rtt_p50_ms_low: float | None
+    rtt_p50_ms_high: float | None
+    rtt_p95_ms: float | None
+    """The 95th percentile of the smoothed RTT in a transfer."""
+    rtt_p95_ms_low: float | None
+    rtt_p95_ms_high: float | None
+    retransmitted: float | None
+    """The share of data segments that were retransmissions, 0 to 1."""
+    retransmitted_low: float | None
+    retransmitted_high: float | None
+    window_limited: float | None
+    """The share of the busy time in which the receiver's window held data back, 0 to 1."""
+    window_limited_low: float | None
+    window_limited_high: float | None
+    buffer_limited: float | None
+    """The share of the busy time in which the send buffer held data back, 0 to 1."""
+    buffer_limited_low: float | None
+    buffer_limited_high: float | None
+
+
+class TrialDifferenceRow(TypedDict):
+    """A row of `Trial.compare()`: how far a scheme lies above the first one in a measure."""
+
+    scheme: str
+    against: str
+    """The first scheme."""
+    rounds: int
+    """Rounds in which every scheme has sent."""
+    metric: str
+    """`throughput_mbps`, `rtt_p50_ms`, `rtt_p95_ms` or `retransmitted`."""
+    unit: str
+    """Unit of the difference: `%` of the first scheme's mean, `ms` or `percentage points`."""
+    difference: float | None
+    """The mean over rounds."""
+    low: float | None
+    high: float | None
+    """The ends of the interval that was judged."""
+    verdict: str
+    """`better`, `worse`, `equal`, `not worse`, `not better` or `unclear`."""
+    sentence: str
+    """The verdict in words, as `headway try` prints it."""
+
+
+class ShadowRow(TypedDict):
+    """A row of `Shadow.table()`: a flow. The four shares have the sum 1."""
+
+    flow: int
+    """The agent's number of the flow. It is used again once the flow has ended."""
+    remote: str
+    """The other end of the flow, as ADDRESS:PORT."""
+    policy: str
+    model: str
+    decisions: int
+    """Number of decisions."""
+    seconds: float
+    """Time from the first decision to the last."""
+    changes: list[str]
+    """What the decisions change: of `window`, `rate` and `settings`."""
+    raised: float
+    """The share of decisions that would have raised the window or the rate, 0 to 1."""
+    raised_p50: float | None
+    raised_p95: float | None
+    """Their size in % of the window or the rate: at least half, and 95%, do not exceed it."""
+    lowered: float
+    """The share that would have lowered it."""
+    lowered_p50: float | None
+    lowered_p95: float | None
+    kept: float
+    """The share that would have changed nothing."""
+    set: float
+    """The share that chose settings."""

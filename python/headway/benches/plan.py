@@ -24,7 +24,7 @@ from headway.runs.task import KERNEL, SIM
 from headway.text import LONGEST_S, command_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from headway.results import BenchOrigin, Place
 
@@ -43,13 +43,13 @@ RANGES: dict[str, tuple[type, float, float]] = {
 """The kind, minimum and maximum of each number."""
 
 
-def number(name: str, value: Any) -> Any:
-    """Returns the value as Python's own number, of the kind and range that RANGES has for the name.
+def number(name: str, value: Any, ranges: Mapping[str, tuple[type, float, float]] = RANGES) -> Any:
+    """Returns the value as Python's own number, of the kind and range that `ranges` has for the name.
 
     Raises:
         UsageError: It is of another kind, or out of range.
     """
-    kind, low, high = RANGES[name]
+    kind, low, high = ranges[name]
     is_number = isinstance(value, kind) and not isinstance(value, bool)
     if not is_number or not low <= value <= high:
         what = "a whole number" if kind is Integral else "a number"

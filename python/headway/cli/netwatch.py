@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from headway.netwatch.client import Client
-    from headway.netwatch.source import Source
-    from headway.netwatch.topology import Topology
     from headway.netwatch.watch import Snapshot
 
 app = Commands(
@@ -82,6 +80,7 @@ def run(
     for module in ("fastapi", "uvicorn", "prometheus_client"):
         need(module, "netwatch")
     from headway.netwatch import server
+    from headway.netwatch.sources import real, simulated
     from headway.netwatch.tokens import Tokens
 
     if (topology is None) == (simulate is None):
@@ -91,69 +90,19 @@ def run(
     period_s = seconds(period, "--period") if period else None
     stale_s = seconds(stale_after, "--stale-after") if stale_after else None
     if simulate is not None:
-        watched, sources = _simulated(simulate, scheme, seed, length, speed, period_s, stale_s)
+        watched = simulated(
+            simulate,
+            scheme,
+            seed=seed,
+            seconds=length,
+            speed=speed,
+            period_s=period_s,
+            stale_after_s=stale_s,
+        )
     else:
         assert topology is not None
-        watched, sources = _real(topology, period_s, stale_s)
-    return server.run(watched, sources, bind=bind, cert=tls_cert, key=tls_key, tokens=known, rate=rate, tied=tied)
-
-
-def _simulated(
-    name: str,
-    scheme: str,
-    seed: int,
-    length: float | None,
-    speed: float,
-    period_s: float | None,
-    stale_s: float | None,
-) -> "tuple[Topology, list[Source]]":
-    from headway import memory
-    from headway._native import Batch, Scenario, SimulatedNetwork
-    from headway.netwatch.simulated import SimulatedSource, topology_of
-
-    scenario = Scenario.load(name)
-    network = SimulatedNetwork(scenario, scheme, seed=seed, seconds=length)
-    needed = Batch([scenario], [scheme], runs=1, seconds=length, jobs=1).memory_bytes
-    memory.check(needed, f"--simulate {name}", "take a smaller network")
-    every_s = _period(period_s or 1.0)
-    # On the clock all is faster.
-    watched = topology_of(network, every_s / speed, _stale(stale_s or 3 * every_s, every_s) / speed)
-    return watched, [SimulatedSource(network, every_s, speed)]
-
-
-def _real(path: Path, period_s: float | None, stale_s: float | None) -> "tuple[Topology, list[Source]]":
-    from dataclasses import replace
-
-    from headway.extras import need
-    from headway.netwatch import topology
-
-    watched = topology.load(path)
-    every_s = _period(period_s or watched.period_s)
-    otherwise_s = watched.stale_after_s if period_s is None else 3 * every_s
-    watched = replace(watched, period_s=every_s, stale_after_s=_stale(stale_s or otherwise_s, every_s))
-    sources: list[Source] = []
-    known = [switch for switch in watched.switches.values() if switch.known]
-    if any(switch.datapath is not None for switch in known):
-        need("os_ken", "netwatch")
-        from headway.netwatch.openflow import OpenFlowSource
-
-        sources.append(OpenFlowSource(watched))
-    from headway.netwatch.netlink import NetlinkSource
-
-    sources += [NetlinkSource(switch, every_s) for switch in known if switch.interfaces]
-    return watched, sources
-
-
-def _period(period_s: float) -> float:
-    if not 0.05 <= period_s <= 3600:
-        raise UsageError(f"--period {period_s:g}s: must be from 50ms to 3600s")
-    return period_s
-
-
-def _stale(stale_s: float, period_s: float) -> float:
-    if stale_s < period_s:
-        raise UsageError(f"--stale-after {stale_s:g}s: shorter than the period, {period_s:g}s; give at least that")
-    return stale_s
+        watched = real(topology, period_s=period_s, stale_after_s=stale_s)
+    return server.run(*watched, bind=bind, cert=tls_cert, key=tls_key, tokens=known, rate=rate, tied=tied)
 
 
 @app.command(epilog=EPILOG["netwatch status"])

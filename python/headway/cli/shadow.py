@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headway._native import UsageError
 from headway.cli.usage import Json, console, table_of
 from headway.streams import plain, report_stream, said, shown
 
@@ -36,27 +35,21 @@ def shadow(
     Sizes are in % of Cubic's window, or of the rate, at the time of each decision. No decision
     took effect, so each one starts from Cubic's window.
     """
-    from headway.files import given, make_parent, not_over, replaceable
+    from headway.files import given, make_parent, not_over
+    from headway.report.picture_file import must_be_picture, write_picture
     from headway.shadow import picture, read
 
     plot = given(plot) if plot else None
     if plot:
         not_over(plot, [file], "--plot")
-        if replaceable(plot) and plot.suffix.lower() not in (".svg", ".png"):
-            raise UsageError(f"--plot {plot}: not a picture; end it in .svg or .png")
+        must_be_picture(plot, "--plot")
     found = read(file)
-    if found.skipped:
-        lines = f"{found.skipped} line{'s' * (found.skipped > 1)}"
-        print(f"headway: warning: {shown(file)}: {lines} without a decision", file=sys.stderr)
+    if found.doubt:
+        print(f"headway: warning: {shown(file)}: {found.doubt}", file=sys.stderr)
     unsaid = said(lambda: print(js.dumps(found.as_json(), indent=2)) if json else _print(found))
     if plot:
-        from headway.files import write_atomic
-        from headway.report.svg import png, standalone
-
         make_parent(plot, "--plot")
-        chart = picture(found)
-        is_png = plot.suffix.lower() == ".png"
-        write_atomic(plot, png(chart) if is_png else standalone(chart))
+        write_picture(plot, picture(found))
         if not json:
             print(f"picture: {shown(plot)}", file=report_stream(plot))
     if unsaid:

@@ -11,16 +11,20 @@ from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
 from headway.cli.usage import Json, console, table_of, words
+from headway.path_trial.plan import (
+    LEAST_MINUTES,
+    LEAST_SECONDS,
+    MOST_MINUTES,
+    MOST_SECONDS,
+    USUAL,
+    Options,
+)
 from headway.path_trial.wire import PORT
 from headway.streams import plain, report_stream, results_in, said, shown
 
 if TYPE_CHECKING:
-    from headway.path_trial.folder import TrialFolder
-    from headway.path_trial.plan import Plan
+    from headway.path_trial.run import End, Trial
     from headway.path_trial.verdicts import Summary
-
-MOST_MINUTES = 7 * 24 * 60
-
 
 OF_TO = ("schemes", "minutes", "seconds", "seed", "token", "out", "plot", "json")
 OF_SERVE = ("bind", "port", "tokens")
@@ -36,11 +40,11 @@ def try_(
     schemes: Annotated[
         str,
         typer.Option(help="Controllers of this kernel, and policies that headwayd runs here."),
-    ] = "cubic,bbr",
+    ] = ",".join(USUAL),
     minutes: Annotated[
         float,
         typer.Option(
-            min=0.001,
+            min=LEAST_MINUTES,
             max=MOST_MINUTES,
             help="Time of the whole trial. What --out already has counts.",
         ),
@@ -48,8 +52,8 @@ def try_(
     seconds: Annotated[
         float | None,
         typer.Option(
-            min=0.05,
-            max=60,
+            min=LEAST_SECONDS,
+            max=MOST_SECONDS,
             help="Length of a transfer, s. Default: 1 to 10, so that 30 rounds fit.",
         ),
     ] = None,
@@ -108,40 +112,43 @@ def try_(
     if to is None:
         _serve(bind, port, tokens)
         return
-    from headway.files import alone_in, given, make_parent, new_folder, replaceable
-    from headway.path_trial.controllers import doubts, named
-    from headway.path_trial.folder import TrialFolder
-    from headway.path_trial.plan import Plan
-    from headway.path_trial.trial import check_time, usual_seconds
+    from headway.files import given, make_parent, new_folder
+    from headway.path_trial.controllers import doubts
+    from headway.path_trial.run import FOLDER as USUAL_FOLDER
+    from headway.path_trial.run import Request
+    from headway.report.picture_file import must_be_picture
 
-    names = named(words(schemes, "--schemes"))
-    host, at = _address(to)
+    request = Request(
+        Options(
+            to=to,
+            schemes=words(schemes, "--schemes"),
+            minutes=minutes,
+            seconds=seconds,
+            seed=seed,
+            token=token,
+        )
+    )
     plot = given(plot) if plot else None
-    if plot and replaceable(plot) and plot.suffix.lower() not in (".svg", ".png"):
-        raise UsageError(f"--plot {plot}: not a picture; end it in .svg or .png")
-    folder = out or new_folder(Path("out/try"))
-    with alone_in(folder):
-        kept = TrialFolder(folder)
-        usual = (kept.facts or {}).get("seconds") or usual_seconds(minutes, len(names))
-        plan = Plan(to, names, seconds or usual, seed)
-        kept.must_fit(plan)
-        check_time(minutes, plan)
+    if plot:
+        must_be_picture(plot, "--plot")
+    folder = out or new_folder(Path(USUAL_FOLDER))
+    with request.in_folder(folder) as trial:
         if plot:
             make_parent(plot, "--plot")
         for doubt in doubts():
-            print(f"headway: warning: {doubt}", file=sys.stderr)
-        is_asked, failed = _run(plan, kept, host, at, token, minutes)
+            _warn(doubt)
+        end = _run(trial)
         try:
-            _finish(plan, kept, plot, json=json)
+            _finish(trial, plot, json=json)
         except RunError as error:
-            raise failed or error from None
-        if failed:
-            raise failed
-    if is_asked:
+            raise end.failed or error from None
+        if end.failed:
+            raise end.failed
+    if end.is_asked:
         again = "the same command" if out else f"the same command with --out {shown(folder)}"
         where = f"they are in {shown(folder)}, and {again} goes on from there"
-        finished = f"{len(kept.rows)} transfers finished"
-        rest = f"{finished}; {where}" if kept.rows else finished
+        finished = f"{len(trial.folder.rows)} transfers finished"
+        rest = f"{finished}; {where}" if trial.folder.rows else finished
         print(f"headway: interrupted: {rest}", file=sys.stderr)
         raise typer.Exit(ending.exit_code())
 
@@ -156,95 +163,50 @@ def _refuse_of_other_side(context: typer.Context, to: str | None) -> None:
 
 
 def _serve(bind: str, port: int, tokens: Path | None) -> None:
+    """Receives until a signal ends it, and prints what comes."""
     from headway.path_trial import server
 
-    known = server.tokens_for(bind, tokens)
-    with server.listen(bind, port) as listening, ending.noted() as asked:
-        host, at = listening.getsockname()[:2]
-        where = f"[{host}]:{at}" if ":" in host else f"{host}:{at}"
+    def begun(where: str) -> None:
         print(f"headway try: receives at {where}; Ctrl-C ends it", flush=True)
 
-        def tell(line: str) -> None:
-            print(f"headway try: {line}", file=sys.stderr, flush=True)
+    def tell(line: str) -> None:
+        print(f"headway try: {line}", file=sys.stderr, flush=True)
 
-        server.Server(listening, known, server.Limits(), tell).serve(asked)
-
-
-def _address(to: str) -> tuple[str, int]:
-    """Host and port of --to; an IPv6 address with a port stands in brackets."""
-    from headway.netwatch.topology import address
-
-    has_port = to.rpartition(":")[0].endswith("]") or to.count(":") == 1
-    bare = to.removeprefix("[").removesuffix("]")
-    host, port = address(to, "--to") if has_port and bare else (bare, PORT)
-    try:
-        # As the resolver does: no empty label, none above 63 letters.
-        host.encode("idna")
-    except UnicodeError:
-        host = ""
-    if not host or any(sign.isspace() for sign in to):
-        raise UsageError(f"--to '{to}': not an address; write HOST or HOST:PORT")
-    return host, port
+    server.run(bind, port, tokens, begun=begun, tell=tell)
 
 
-def _run(
-    plan: "Plan", kept: "TrialFolder", host: str, port: int, token: str | None, minutes: float
-) -> tuple[bool, Exception | None]:
-    """Runs the rounds; whether a signal ended them, and what else did.
-
-    Raises what ends it before there is a row to show.
-    """
+def _run(trial: "Trial") -> "End":
+    """Runs the rounds, with a bar on a terminal."""
     from headway.cli.progress import duration, progress_of
-    from headway.path_trial.transfer import Sender
-    from headway.path_trial.trial import run
 
-    left_s = max(0.0, minutes * 60 - sum(row["took_s"] for row in kept.rows))
+    plan = trial.plan
     what = f"{', '.join(plan.schemes)} in turn, {plan.seconds:g} s each"
     keeps = "Ctrl-C ends it earlier and keeps what has finished"
-    print(f"headway: {what}, for {duration(left_s)}; {keeps}", file=sys.stderr)
-    with ending.noted() as asked, progress_of(f"to {plan.to}") as tell:
-        try:
-            run(
-                plan,
-                kept,
-                Sender(host, port, token).send,
-                minutes=minutes,
-                asked=asked,
-                tell=tell,
-                warn=lambda line: print(f"headway: warning: {line}", file=sys.stderr),
-            )
-        except (RunError, UsageError) as error:
-            if not kept.rows:
-                raise
-            return False, RunError(f"{error}; {len(kept.rows)} transfers are in {kept.path}")
-        return asked.is_set(), None
+    print(f"headway: {what}, for {duration(trial.left_s)}; {keeps}", file=sys.stderr)
+    with progress_of(f"to {plan.to}") as tell:
+        return trial.carry_out(tell, _warn)
 
 
-def _finish(plan: "Plan", kept: "TrialFolder", plot: Path | None, *, json: bool) -> None:
+def _warn(line: str) -> None:
+    print(f"headway: warning: {line}", file=sys.stderr)
+
+
+def _finish(trial: "Trial", plot: Path | None, *, json: bool) -> None:
     """Prints the results, writes them and draws them; nothing where no transfer has finished."""
-    from headway.path_trial.verdicts import summary, whole_rounds
-
-    if not kept.rows:
+    found, path = trial.results(), trial.folder.path
+    if found is None:
         return
-    looks = kept.looks(len(whole_rounds(kept.rows, list(plan.schemes))))
-    found = summary(kept.rows, plan.schemes, kept.failures, looks)
-    assert kept.facts is not None
-    facts = kept.facts | found | {"looks": looks}
-    results_in(kept.path)
+    results_in(path)
     # Printed first: a full disk must not hide what the rows say.
-    unsaid = said(lambda: print(js.dumps(facts, indent=2)) if json else _print(found, kept.path))
-    with ending.held():
-        kept.write(facts)
+    unsaid = said(lambda: print(js.dumps(found, indent=2)) if json else _print(found, path))
+    trial.keep(found)
     if plot and not found["rounds"]:
-        print("headway: warning: no round is whole yet, and no picture is drawn", file=sys.stderr)
+        _warn("no round is whole yet, and no picture is drawn")
     elif plot:
-        from headway.files import write_atomic
         from headway.path_trial.picture import picture
-        from headway.report.svg import png, standalone
+        from headway.report.picture_file import write_picture
 
-        chart = picture(kept.rows, list(plan.schemes), plan.to)
-        is_png = plot.suffix.lower() == ".png"
-        write_atomic(plot, png(chart) if is_png else standalone(chart))
+        write_picture(plot, picture(trial.folder.rows, list(trial.plan.schemes), trial.plan.to))
         if not json:
             print(f"picture: {shown(plot)}", file=report_stream(plot))
     if unsaid:
@@ -253,21 +215,16 @@ def _finish(plan: "Plan", kept: "TrialFolder", plot: Path | None, *, json: bool)
 
 def _print(found: "Summary", folder: Path) -> None:
     """The table, the verdicts and what is doubtful of them."""
+    from headway.path_trial.verdicts import COLUMNS
     from headway.report.numbers import cell
 
     to = console()
-    columns = {
-        "throughput_mbps": ("throughput Mbit/s", 1),
-        "rtt_min_ms": ("min RTT ms", 1),
-        "rtt_p50_ms": ("p50 RTT ms", 1),
-        "rtt_p95_ms": ("p95 RTT ms", 1),
-        "retransmitted": ("retransmitted %", 100),
-    }
-    table = table_of("scheme", "rounds", *(title for title, _ in columns.values()))
+    table = table_of("scheme", "rounds", *(title for title, _ in COLUMNS.values()))
     for row in found["results"]:
-        cells = (cell(row[metric], scale) for metric, (_, scale) in columns.items())
+        cells = (cell(row[metric], scale) for metric, (_, scale) in COLUMNS.items())
         table.add_row(plain(row["scheme"]), str(row["rounds"]), *cells)
     to.print(table)
+    to.print(f"[bold]{plain(found['summary'])}[/bold]\n", soft_wrap=True)
     for verdict in found["verdicts"]:
         to.print(plain(verdict["sentence"]), soft_wrap=True)
     brackets = "in brackets: 95% intervals of the differences within rounds, each by itself"
@@ -275,4 +232,4 @@ def _print(found: "Summary", folder: Path) -> None:
     rows = f"Rows: {plain(folder / 'rows.jsonl')}"
     to.print(f"\n[dim]{intervals}\n{rows}[/dim]", soft_wrap=True)
     for note in found["notes"]:
-        print(f"headway: warning: {note}", file=sys.stderr)
+        _warn(note)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headway import ending
 from headway._native import UsageError
 from headway.netwatch.limits import client_of
 from headway.netwatch.tokens import Tokens
@@ -75,6 +76,33 @@ def listen(bind: str, port: int) -> socket.socket:
         raise UsageError(
             f"--bind {bind}, --port {port}: {why}; give an address of this machine and a free port"
         ) from None
+
+
+def run(
+    bind: str,
+    port: int,
+    tokens: Path | None,
+    *,
+    begun: Callable[[str], None],
+    tell: Callable[[str], None],
+) -> None:
+    """Serves until a signal asks for the end.
+
+    Args:
+        bind: The address to listen at.
+        port: The port; 0 takes a free one.
+        tokens: The file of tokens, which an address beyond loopback needs.
+        begun: Gets the address as HOST:PORT once clients can connect.
+        tell: Gets a line about each transfer, from other threads.
+
+    Raises:
+        UsageError: The tokens are missing or others may read them, or it cannot listen there.
+    """
+    known = tokens_for(bind, tokens)
+    with listen(bind, port) as listening, ending.noted() as asked:
+        host, at = listening.getsockname()[:2]
+        begun(f"[{host}]:{at}" if ":" in host else f"{host}:{at}")
+        Server(listening, known, Limits(), tell).serve(asked)
 
 
 class Server:

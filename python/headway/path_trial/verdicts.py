@@ -7,6 +7,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from headway.compare import Both, Measure, Zone
+from headway.path_trial.trial import LEAST_ROUNDS
 from headway.report.numbers import interval, number
 from headway.stats.bootstrap import FEW, LEVEL
 from headway.stats.equal import widened
@@ -34,6 +35,14 @@ SHOWN = (
     "buffer_limited",
 )
 """The means that are shown of each scheme."""
+COLUMNS = {
+    "throughput_mbps": ("throughput Mbit/s", 1),
+    "rtt_min_ms": ("min RTT ms", 1),
+    "rtt_p50_ms": ("p50 RTT ms", 1),
+    "rtt_p95_ms": ("p95 RTT ms", 1),
+    "retransmitted": ("retransmitted %", 100),
+}
+"""The means that a printed table has: their titles, and what they are multiplied by."""
 MANY = 1000
 """Beyond this many rounds it is only said that more may be needed."""
 HELD_BACK = 0.1
@@ -43,6 +52,8 @@ HOLDS_BACK = {
     "buffer_limited": ("this machine's send buffer", "net.ipv4.tcp_wmem here"),
 }
 """What holds a transfer back whatever its controller, by the measure: its name, and its setting."""
+OPEN = {Zone.NOT_WORSE, Zone.NOT_BETTER, Zone.UNCLEAR}
+"""Zones in which further rounds may tell more."""
 
 Round = dict[str, "Row"]
 """A row for each scheme."""
@@ -68,6 +79,8 @@ class Summary(TypedDict):
 
     rounds: int
     """Whole ones: those in which every scheme has sent."""
+    summary: str
+    """The verdict in one sentence: what the verdicts of all measures come to."""
     results: list[dict[str, Any]]
     """A row for each scheme: `scheme`, `rounds`, and each of SHOWN with its mean and its
     interval."""
@@ -129,6 +142,58 @@ def verdicts(rounds: Sequence[Round], schemes: Sequence[str]) -> list[Verdict]:
     return [_verdict(rounds, scheme, against, one) for scheme in others for one in MEASURES]
 
 
+def in_one_sentence(found: Sequence[Verdict]) -> str:
+    """What verdicts come to: where each scheme is better than the first one, or worse.
+
+    Where its measures disagree, the sentence says so. Differences within a measure's margin are
+    neither better nor worse.
+
+    Args:
+        found: The verdicts of `verdicts`, at least one.
+    """
+    against, rounds = found[0].against, found[0].rounds
+    by_scheme: dict[str, list[Verdict]] = {}
+    for one in found:
+        by_scheme.setdefault(one.scheme, []).append(one)
+    if rounds < LEAST_ROUNDS:
+        are_few = "1 round is too few" if rounds == 1 else f"{rounds} rounds are too few"
+        return f"{are_few} to compare {_listed(list(by_scheme))} with {against} over this path."
+    said = "; ".join(_in_one_clause(own) for own in by_scheme.values())
+    return f"Over this path {said}; {rounds} rounds."
+
+
+def _in_one_clause(found: Sequence[Verdict]) -> str:
+    """What the verdicts of one scheme come to."""
+    scheme, against = found[0].scheme, found[0].against
+    better = [_apart(one) for one in found if one.zone is Zone.BETTER]
+    worse = [_apart(one) for one in found if one.zone is Zone.WORSE]
+    same = [one.measure.title for one in found if one.zone is Zone.EQUAL]
+    open_ = [one.measure.title for one in found if one.zone in OPEN]
+    if better and worse:
+        said = f"the measures of {scheme} and {against} disagree: {scheme} was better in "
+        said += f"{_listed(better)}, and worse in {_listed(worse)}"
+    elif better or worse:
+        how = "better" if better else "worse"
+        said = f"{scheme} was {how} than {against} in {_listed(better or worse)}"
+    else:
+        said = f"no difference between {scheme} and {against} was shown beyond the margins"
+    rest = [f"the same {_listed(same)}"] if same else []
+    rest += [f"no verdict on {_listed(open_)}"] if open_ else []
+    return f"{said}, with {', and '.join(rest)}" if rest else said
+
+
+def _apart(verdict: Verdict) -> str:
+    """By how much the scheme is better or worse in a measure, with the interval of that."""
+    size, ends, word = _difference(verdict.measure, verdict.difference)
+    return f"{verdict.measure.title} ({size} {word}, {ends})"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """The words as a list in a sentence: a, b and c."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def notes(
     rounds: Sequence[Round],
     schemes: Sequence[str],
@@ -188,8 +253,7 @@ def _sentence(
 ) -> str:
     rounds = len(both.first)
     title, count = measure.title, f"{rounds} round{'s' * (rounds != 1)}"
-    less = "fewer" if title == "retransmissions" else "less"
-    unknown = f"{count} cannot tell whether {scheme} had more or {less} {title} than {against}"
+    unknown = f"{count} cannot tell whether {scheme} had more or {_less(measure)} {title} than {against}"
     middle, between = found["mean"], found["ci95"]
     if middle is None or between is None:
         return f"{unknown}."
@@ -202,12 +266,30 @@ def _sentence(
         more = _enough(measure, both)
         may = f"about {more} rounds may tell" if more else f"even {MANY} rounds may not tell"
         return f"{unknown}: {_amount(number(middle), measure)} ({ends}); {may}."
-    if middle < 0:
-        ends = " to ".join(interval(-high, -low, -middle))
-    size, word = _amount(number(abs(middle)), measure), "more" if middle > 0 else less
+    size, ends, word = _difference(measure, found)
     is_sure = zone in {Zone.BETTER, Zone.WORSE}
     may_be_equal = "" if is_sure else f", but within {_margin(measure)} they count as equal"
     return f"Over this path {scheme} had {size} ({ends}) {word} {title} than {against}{may_be_equal}; {count}."
+
+
+def _difference(measure: Measure, found: Metric) -> tuple[str, str, str]:
+    """The size of a difference, the interval of that, and whether it is more or less.
+
+    Args:
+        measure: What was compared.
+        found: The difference, whose interval does not contain 0.
+    """
+    middle, between = found["mean"], found["ci95"]
+    assert middle is not None
+    assert between is not None
+    low, high = between if middle > 0 else (-between[1], -between[0])
+    ends = " to ".join(interval(low, high, abs(middle)))
+    word = "more" if middle > 0 else _less(measure)
+    return _amount(number(abs(middle)), measure), ends, word
+
+
+def _less(measure: Measure) -> str:
+    return "fewer" if measure.title == "retransmissions" else "less"
 
 
 def _enough(measure: Measure, both: Both) -> int | None:
@@ -252,9 +334,11 @@ def summary(
     """All that a trial says. The arguments are those of `notes`."""
     names = list(schemes)
     rounds = whole_rounds(rows, names)
+    found = verdicts(rounds, names)
     return {
         "rounds": len(rounds),
+        "summary": in_one_sentence(found),
         "results": means(rounds, names),
-        "verdicts": [one.as_json() for one in verdicts(rounds, names)],
+        "verdicts": [one.as_json() for one in found],
         "notes": notes(rounds, names, failures, looks),
     }

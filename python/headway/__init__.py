@@ -69,7 +69,10 @@ __all__ = [
     "try_path",
 ]
 PACKAGES = ("gap", "reproduce", "shadow", "train")
-"""Names that are both a function and a package or module. Importing such a package binds it here."""
+"""Names that are both a function and a package or module.
+
+Importing such a package binds it here.
+"""
 
 
 class Package(ModuleType):

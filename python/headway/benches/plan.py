@@ -44,7 +44,7 @@ RANGES: dict[str, tuple[type, float, float]] = {
 
 
 def number(name: str, value: Any, ranges: Mapping[str, tuple[type, float, float]] = RANGES) -> Any:
-    """Returns the value as Python's own number, of the kind and range that `ranges` has for the name.
+    """Returns the value as Python's own number, of the kind and range that `ranges` has for it.
 
     Raises:
         UsageError: It is of another kind, or out of range.

@@ -96,7 +96,8 @@ class Trial:
     @property
     def left_s(self) -> float:
         """The time that earlier transfers have left of the minutes, in s."""
-        return max(0.0, self._minutes * 60 - sum(row["took_s"] for row in self.folder.rows))
+        taken = sum(float(row["took_s"]) for row in self.folder.rows)
+        return max(0.0, self._minutes * 60 - taken)
 
     def carry_out(self, tell: Callable[[float], None], warn: Callable[[str], None]) -> End:
         """Runs rounds until the time is over, or until a signal or an error ends them.

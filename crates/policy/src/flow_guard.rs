@@ -106,7 +106,9 @@ impl FlowGuard {
     /// sent, so that they do not lower Cubic's window.
     pub fn feedback_for_cubic<'a>(&self, feedback: &Feedback<'a>) -> Feedback<'a> {
         let rtt_us = (feedback.rtt_stats.smoothed.as_nanos() / 1000) as u32;
-        let is_spared = self.guard.ignores_loss(&self.limits, feedback.now.as_nanos(), rtt_us);
+        let is_spared = self
+            .guard
+            .ignores_loss(&self.limits, feedback.now.as_nanos(), rtt_us);
         Feedback {
             congestion: feedback.congestion.filter(|_| !is_spared),
             ..*feedback

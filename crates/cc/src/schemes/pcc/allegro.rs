@@ -2,7 +2,7 @@
 //! The rate goes where four trials agree that utility is higher, faster and faster until it is not.
 
 use super::starting::Starting;
-use super::{NEEDS, Pace, Pcc, RateControl, Summary, Verdict, deviations, bounded_rate};
+use super::{NEEDS, Pace, Pcc, RateControl, Summary, Verdict, bounded_rate, deviations};
 use crate::{Family, Kind, Param, Probe, Scheme, Setup, Stream, Values};
 
 const ALPHA: Param = Param {

@@ -1,5 +1,5 @@
 use super::forecast::{Forecast, Forecaster};
-use super::model::{BINS, Belief, Model, escape_probability, uniform_belief, step_deviation};
+use super::model::{BINS, Belief, Model, escape_probability, step_deviation, uniform_belief};
 use super::receiver::{Inference, Report};
 use super::*;
 use crate::testing::{Link, MSS, feedback, select, setup};

@@ -107,7 +107,7 @@ const METRICS: [(&str, &str, &str, &str); 20] = [
     (
         "headway_log_lines_dropped_total",
         "counter",
-        "Log lines that were dropped, because standard error is not read fast enough.",
+        "Log lines that were dropped, because too many waited to be written.",
         "/counters/log_lines_dropped",
     ),
     (

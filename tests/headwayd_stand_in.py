@@ -60,6 +60,7 @@ def status(counts: Path) -> int:
         "reports": 100 * asked,
         "actions": 100 * asked,
         "ring_dropped": 0,
+        "held_back": 0,
         "slots_full": 0,
     }
     print(json.dumps({"flows": [], "counters": counted}))

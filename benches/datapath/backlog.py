@@ -18,9 +18,9 @@ from datapath.progress import Progress
 POLICIES = {"Owl": "owl", "Aurora": "aurora"}
 """Policies that are asked in shadow, by their own clocks."""
 FLOWS = 1000
-RING_KIB = 1 << 18
-"""The size of the ring. A record takes 120 bytes, so it holds 2.2 million: 25 s or more of
-records."""
+RING_KIB = 1 << 19
+"""The size of the ring. A record takes 120 bytes, so the half that is not for requests holds 2.2
+million: 25 s or more of records."""
 GATHERS_S = 20.0
 LOOKS_S = 0.02
 BUSY = 0.8
@@ -53,7 +53,9 @@ def _taken(program: Path, policy: str) -> dict[str, float]:
         agent.signal(signal.SIGCONT)
         cpu, wall = _until_idle(agent, used, start)
         now = agent.status()["counters"]
-    since = {key: now[key] - before[key] for key in ("reports", "actions", "delayed", "ring_dropped")}
+    since = {key: now[key] - before[key] for key in ("reports", "actions", "delayed", "ring_dropped", "held_back")}
+    if since["held_back"]:
+        raise RuntimeError(f"the ring was too small for the backlog: {since['held_back']} records were held back")
     return {
         "records": since["reports"],
         "taken_s": wall,

@@ -25,9 +25,9 @@ CONTROLLERS = ("headway_owl", "headway_window", "headway_rate", "headway_bbr")
 LEARNER = "rax-pretrained"
 LEARNERS_CONTROLLER = "headway_rax"
 """The name of a second headway_window, because names are unique."""
-FAULTS = {"killed": (), "stopped": (), "slow": (), "noise": (), "slots": ("--flows", "1"), "ring": ("--ring", "16")}
-"""The faults with the options of headwayd that they need. 16 KiB hold 146 records: 0.2 s of them at
-20 Mbit/s."""
+FAULTS = {"killed": (), "stopped": (), "slow": (), "noise": (), "slots": ("--flows", "1"), "ring": ("--ring", "4")}
+"""The faults with the options of headwayd that they need. 4 KiB hold 34 records. Half of them are
+reports, and the requests of two seconds fill the rest."""
 LEARNERS_FAULTS = ("killed", "stopped", "slow", "ring")
 """The faults that a learner suffers. Noise would replace a model. The throughput of a learner in
 one queue with Cubic flows does not show the effect of the slots' fault."""

@@ -101,22 +101,22 @@ def test_a_net_in_the_kernel_is_replaced_and_guarded(tmp_path, plain):
         assert one["guard_judged_at_s"] - replaced < 3
 
 
-def test_a_request_that_found_the_ring_full_is_sent_again(tmp_path):
-    """The agent is away for 40 ms at a time, in which the ring fills.
+def test_requests_have_room_in_a_ring_that_reports_fill(tmp_path):
+    """The agent is away for 40 ms at a time, in which half of the ring fills.
 
     That is less than the guard's patience of 100 ms.
     """
     link = {"up": "100Mbps", "down": "100Mbps", "queue": "300pkt"}
     with run("owl", "headway_owl", "--ring", "4") as agent, path.flow(tmp_path, "headway_owl", 11, **link) as flow:
         flow.wait(3)
-        before = agent.status()["counters"]["ring_dropped"]
+        before = agent.status()["counters"]["held_back"]
         while time.monotonic() < flow.begun + 9:
             agent.signal(signal.SIGSTOP)
             time.sleep(0.04)
             agent.signal(signal.SIGCONT)
             time.sleep(0.15)
         status = agent.status()
-        assert status["counters"]["ring_dropped"] > before + 100
+        assert status["counters"]["held_back"] > before + 100
         (one,) = sending(status)
         assert (one["guard"], one["guard_trips"]) == ("policy", 0), agent.log
 

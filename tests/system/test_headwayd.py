@@ -221,10 +221,14 @@ def test_a_reload_does_not_read_a_model_that_only_root_can_read(tmp_path):
 
 
 def test_guard_events_are_counted_although_the_ring_was_full(tmp_path):
-    """4 KiB are full long before the guard trips, so its event may find no room."""
-    options = ["--policy", "owl", "--ring", "4"]
-    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S) as flow:
-        seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
+    """The requests and events of 40 flows fill 4 KiB, so some events find no room."""
+    options, flows = ["--policy", "owl", "--ring", "4"], 40
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S, flows=flows) as flow:
+
+        def decided():
+            return [one for one in sending(agent.status()) if one["decisions"] > 0]
+
+        until(lambda: len(decided()) == flows, lambda: len(decided()))
         before = agent.status()["counters"]
         agent.signal(signal.SIGSTOP)
         # That is far more than the ring holds, and later than the guard's patience.
@@ -232,7 +236,7 @@ def test_guard_events_are_counted_although_the_ring_was_full(tmp_path):
         agent.signal(signal.SIGCONT)
         counted(agent, "ring_dropped", before["ring_dropped"] + 1)
         counted(agent, "guard_trips", before["guard_trips"] + 1)
-        seen(agent, lambda one: one["guard_trips"] >= 1)
+        until(lambda: [one for one in sending(agent.status()) if one["guard_trips"] >= 1])
 
 
 def test_an_agent_ends_while_flows_storm_it():

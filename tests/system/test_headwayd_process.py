@@ -158,11 +158,14 @@ def test_headwayd_keeps_only_the_capabilities_that_it_needs(options, more):
 
 
 def test_flows_are_answered_while_the_log_is_not_read(tmp_path):
-    """A full pipe stands for a journal on a full disk. Each decision is a line of the log."""
+    """A full pipe stands for a journal on a full disk. Each decision is a line of the log.
+
+    The agent ends in order, and prints nothing but that it is ready.
+    """
     log = tmp_path / "log"
     os.mkfifo(log)
     within = ["sh", "-c", f'exec "$@" 2>{log}', "sh"]
-    # To be opened, a pipe wants a reader.
+    # A pipe can be opened for writing only if it has a reader.
     reader = os.open(log, os.O_RDWR)
     try:
         agent = daemon.Daemon("--policy", "owl", within=within, environment={"RUST_LOG": "headwayd::agent=trace"})
@@ -170,6 +173,9 @@ def test_flows_are_answered_while_the_log_is_not_read(tmp_path):
             until(lambda: agent.status()["counters"]["log_lines_dropped"] > 0, agent.status)
             before = agent.status()["counters"]["actions"]
             until(lambda: agent.status()["counters"]["actions"] > before + 20, agent.status)
+            agent.signal(signal.SIGTERM)
+            assert agent.process.wait(120) == 0
+            assert agent.process.stdout.read() == ""
     finally:
         os.close(reader)
 

@@ -12,7 +12,6 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
-use std::thread;
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -29,7 +28,7 @@ use crate::system::cgroup::Cgroup;
 use crate::system::clock;
 use crate::system::default_controller::DefaultController;
 use crate::system::signals::Signals;
-use crate::system::{capabilities, logs};
+use crate::system::{capabilities, logs, priority};
 
 const UNIT: &str = include_str!("../systemd/headwayd.service");
 const USUAL_PATH: &str = "/usr/local/bin/headwayd";
@@ -90,9 +89,11 @@ fn say(text: &str) -> Result<()> {
     }
 }
 
-/// Prints an error. A closed or full standard error is ignored.
+/// Prints an error. A closed or full standard error is ignored, and one that is not read.
 fn complain(what: &str) {
-    let _ = writeln!(io::stderr(), "headwayd: {what}");
+    if logs::finish() {
+        let _ = writeln!(io::stderr(), "headwayd: {what}");
+    }
 }
 
 /// The unit for systemd, with the path of this program in place of the usual one.
@@ -174,21 +175,27 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let listeners = listeners(&program);
     let choice = Choice::make(run, &program.name)?;
     // Threads have the rights that are left now.
+    logs::write_by_thread()?;
     let gradients = gradients::start(run.learners)?;
     if let Some(source) = network {
         let hears = sender.clone();
-        thread::spawn(move || source.listen(|news| drop(hears.ask(AgentCommand::Hear(news)))));
+        priority::spawn("netwatch", move || {
+            source.listen(|news| drop(hears.ask(AgentCommand::Hear(news))));
+        })?;
     }
     let asks = sender.clone();
     let reloads = Arc::new(Reloads::new(policies.clone(), sender.clone()));
-    let reload = by_signal(Arc::clone(&reloads));
-    thread::spawn(move || {
+    let reload = by_signal(Arc::clone(&reloads))?;
+    priority::spawn("control", move || {
         control::serve_socket(&listener, &asks, &reloads, listeners.as_ref());
-    });
+    })?;
     if let Some(listener) = metrics {
-        thread::spawn(move || control::serve_metrics(&listener, &sender));
+        priority::spawn("metrics", move || {
+            control::serve_metrics(&listener, &sender)
+        })?;
     }
     let shadow = run.shadow.is_some().then(|| Shadow::into(file));
+    let shadow = shadow.transpose()?;
     let name = program.name.clone();
     // The agent serves flows from here on.
     pinned.keep(&mut program)?;
@@ -207,31 +214,32 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     )
     .learning_on(gradients);
     let agent = Rc::new(RefCell::new(agent));
+    // Lines of the start come before that it is ready.
+    logs::finish();
     say_ready(vec![ready]);
-    let logs = logs::write_by_thread();
     let served = serve(&agent, &mailbox, signals, until, run.busy_poll, reload);
     // Flows get no answers any more, and saving may take a while.
     drop(choice);
     agent.borrow_mut().save();
     pinned.say_end(&name);
-    drop(logs);
+    logs::finish();
     served
 }
 
 /// Returns a function that starts a reload in a thread of its own. A reload that is asked for
 /// during another one follows it.
-fn by_signal(reloads: Arc<Reloads>) -> impl Fn() {
+fn by_signal(reloads: Arc<Reloads>) -> Result<impl Fn()> {
     let (asks, asked) = sync_channel(1);
-    thread::spawn(move || {
+    priority::spawn("reload", move || {
         for () in asked {
             if let Err(error) = reloads.next() {
                 tracing::error!(%error, "the reload failed: the agent keeps its current policies");
             }
         }
-    });
-    move || {
+    })?;
+    Ok(move || {
         let _ = asks.try_send(());
-    }
+    })
 }
 
 fn name_of(run: &Run, controller: Controller) -> &str {
@@ -275,9 +283,10 @@ fn chosen(run: &Run) -> Result<(Controller, Option<Policies>)> {
                 "--policy is missing; only --controllers headway_bbr, given alone, needs none (headwayd set sets its parameters)",
             );
         };
-        if run.shadow.is_some() || run.require_range || asks_for_state(run) {
+        let learns = asks_for_state(run) || !run.learn_from.is_empty();
+        if run.shadow.is_some() || run.require_range || learns {
             return wrong(
-                "--shadow, --require-range and --state need a policy; give --policy, or leave them out",
+                "--shadow, --require-range, --state and --learn-from need a policy; give --policy, or leave them out",
             );
         }
         return Ok((Controller::Bbr, None));
@@ -289,6 +298,11 @@ fn chosen(run: &Run) -> Result<(Controller, Option<Policies>)> {
         _ => return wrong("--controllers: a policy has one controller; give one"),
     };
     policies.check(controller, agent_options(run, run.flows))?;
+    if !run.learn_from.is_empty() && !policies.learn() {
+        return wrong(
+            "--learn-from names the users from whose flows a policy learns, and no policy given here learns; leave it out",
+        );
+    }
     if asks_for_state(run) && !policies.learn() {
         return wrong(
             "--state keeps what a policy learns in use, and no policy given here learns; give owl:online=true, or leave --state out",

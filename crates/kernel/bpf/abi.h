@@ -26,7 +26,7 @@ typedef uint64_t __u64;
 #endif
 
 #define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
-#define HEADWAY_VERSION 10
+#define HEADWAY_VERSION 11
 
 /* As many as the agent asks for, up to this: each has a slot. */
 #define HEADWAY_FLOWS 16384
@@ -193,10 +193,12 @@ struct headway_counters {
 	 */
 	__u64 slots_full;
 	__u64 user_full;    /* the same, because its user's flows had their share already */
-	__u64 ring_dropped; /* messages for which the ring had no room, or only the half for requests */
+	__u64 ring_dropped; /* messages for which the ring had no room */
 	__u64 returns;      /* times that the guard gave a flow back to its policy */
 	__u64 wakes;        /* times that a request woke the agent */
 	__u64 trips[8];     /* times that the guard took a flow, by enum headway_reason */
+	/* records without a request that found only the ring's other half free, which is for requests */
+	__u64 held_back;
 };
 
 #endif

@@ -228,7 +228,7 @@ static __always_inline bool send(void *message, __u16 size)
 	return send_with(message, size, BPF_RB_NO_WAKEUP);
 }
 
-/* Is at most half of the ring free? Only requests, and flows that begin or end, may take that. */
+/* Is less than half of the ring free? That is for all but reports without a request. */
 static __always_inline bool is_half_full(void)
 {
 	return bpf_ringbuf_query(&messages, BPF_RB_AVAIL_DATA) >
@@ -602,7 +602,7 @@ static __always_inline int report(struct sock *sk, struct flow *f,
 		return verdict;
 	/* A flow's next report counts the acknowledgements of one that is held back. */
 	if (acks && !asks && is_half_full()) {
-		COUNT(ring_dropped);
+		COUNT(held_back);
 		return verdict;
 	}
 	if (asks)

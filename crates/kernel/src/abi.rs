@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const MAGIC: u32 = 0x5957_4448;
 /// `HEADWAY_VERSION`. It covers the meaning of all maps that programs and agents share, including
 /// [`SettingValues`] and [`Known`]. An agent uses pinned programs of this version.
-pub const VERSION: u16 = 10;
+pub const VERSION: u16 = 11;
 
 /// `HEADWAY_FLOWS`
 pub const FLOWS: u32 = 16384;
@@ -239,6 +239,9 @@ pub struct CounterValues {
     pub wakes: u64,
     /// How often the guard took a flow, by its reason.
     pub trips: [u64; 8],
+    /// The number of records without a request that were held back, because less than half of the
+    /// ring was free.
+    pub held_back: u64,
 }
 
 /// `struct headway_settings`

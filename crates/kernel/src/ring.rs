@@ -39,14 +39,9 @@ impl Ring {
         has_room
     }
 
-    /// Is at most half of it free? Only requests, and flows that begin or end, may take that.
+    /// Is less than half of it free? That is for all but reports without a request.
     pub fn is_half_full(&self) -> bool {
         self.used > self.capacity / 2
-    }
-
-    /// Counts a message that is held back.
-    pub fn hold_back(&mut self) {
-        self.dropped += 1;
     }
 
     /// Is there room for a message of this size?
@@ -61,7 +56,7 @@ impl Ring {
         Some(message)
     }
 
-    /// The number of messages that were dropped or held back.
+    /// The number of messages that were dropped.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -36,7 +36,7 @@ fn expressions() -> Vec<(String, u64)> {
         initial_cwnd, user);
     layout!("headway_verdict", VerdictMessage: header, now_ns, reason, trips);
     layout!("headway_report", Report: header, record);
-    layout!("headway_counters", CounterValues: flows, slots_full, user_full, ring_dropped, returns, wakes, trips);
+    layout!("headway_counters", CounterValues: flows, slots_full, user_full, ring_dropped, returns, wakes, trips, held_back);
     layout!("headway_action", ActionSlot: decided_ns, answered_ns, expires_ns, due_ns, values, kind, flags, which, sequence, flow);
     layout!("headway_settings", SettingValues: initial_rate, min_rate, max_rate, served_until_ns, report_interval_us,
         grows, is_shadow, is_awake, flows_of_user, serves_loopback, limits, learner_limits);
@@ -145,7 +145,7 @@ fn malformed_messages_are_refused_in_one_line() {
     );
     refused(
         |r| r.header.version = 3,
-        "speak version 3 of the ABI and this agent version 10",
+        "speak version 3 of the ABI and this agent version 11",
     );
     refused(|r| r.header.kind = 9, "no message of kind 9");
     refused(

@@ -11,11 +11,10 @@
 //!   the other is in the middle of sending or taking a message.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::Builder;
 
 use headway_policy::dqn::Step;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::system::priority;
 
 /// The most steps that wait for the threads. A flow asks for one step at a time.
@@ -30,8 +29,8 @@ pub fn start(learners: usize) -> Result<SyncSender<Step>> {
     let (sender, steps) = sync_channel(learners.clamp(1, MOST_WAITING));
     let (to_idle, given) = sync_channel(1);
     let (back, taken) = sync_channel(1);
-    spawn(CARRIER, move || carry(&steps, &to_idle, &taken))?;
-    spawn(NAME, move || {
+    priority::spawn(CARRIER, move || carry(&steps, &to_idle, &taken))?;
+    priority::spawn(NAME, move || {
         if let Err(error) = priority::yield_to_all() {
             tracing::warn!(%error, "the thread that learns keeps the priority of the thread that answers");
         }
@@ -44,13 +43,6 @@ pub fn start(learners: usize) -> Result<SyncSender<Step>> {
 pub const NAME: &str = "gradients";
 /// The name of the thread between that one and the answering thread.
 pub const CARRIER: &str = "learners";
-
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<()> {
-    let thread = Builder::new().name(name.to_owned()).spawn(run);
-    thread
-        .map(drop)
-        .map_err(|e| Error::failed("cannot start the threads that learn", e))
-}
 
 fn carry(steps: &Receiver<Step>, to_idle: &SyncSender<Step>, taken: &Receiver<Step>) {
     for step in steps {

@@ -165,7 +165,7 @@ impl<K: Kernel> Agent<K> {
     /// A flow opens. The slot's previous flow has ended; its CLOSE may have been dropped.
     fn on_open(&mut self, open: &Open) {
         if let Some(before) = self.flows.put(Known::of(*open)) {
-            self.on_end(&before);
+            self.on_end(before);
         }
     }
 
@@ -292,10 +292,16 @@ impl<K: Kernel> Agent<K> {
         self.statistics.divergences += 1;
         // Only the first divergence can be due to the saved state from which the flow started.
         if flow.divergences() == 1
-            && self.store.learns_from(flow.user())
             && let Some(served) = flow.learns()
         {
-            (self.store).forget(served, flow.class, flow.number(), flow.started_from);
+            match self.store.learns_from(flow.user()) {
+                true => (self.store).forget(served, flow.class, flow.number(), flow.started_from),
+                false => tracing::warn!(
+                    flow = flow.number(),
+                    user = flow.user(),
+                    "the saved state stays although the flow may have diverged from it: --learn-from does not name its user"
+                ),
+            }
         }
         tracing::warn!(
             flow = flow.number(),
@@ -338,14 +344,15 @@ impl<K: Kernel> Agent<K> {
             lost = report.record.lost,
             "the flow ended"
         );
-        let begun = self.program.now();
-        self.on_end(&flow);
-        let time = self.program.now().since(begun);
-        self.shares.charge(flow.user(), time);
+        self.on_end(flow);
     }
 
-    fn on_end(&mut self, flow: &Flow) {
-        keep(&mut self.store, flow);
+    /// Keeps what a flow has learned, and frees it. Its user is charged for the time.
+    fn on_end(&mut self, flow: Box<Flow>) {
+        let (begun, user) = (self.program.now(), flow.user());
+        keep(&mut self.store, &flow);
+        drop(flow);
+        self.shares.charge(user, self.program.now().since(begun));
     }
 
     fn on_verdict(&mut self, verdict: &VerdictMessage) {

@@ -9,7 +9,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::thread;
 use std::time::Duration;
 
 use headway_policy::schemes::PolicySpec;
@@ -17,6 +16,7 @@ use headway_policy::{Action, Record};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::system::priority;
 
 /// Writes decisions that are not carried out into a file, a line of JSON for each, or nowhere. A
 /// disk may take longer than a flow can wait, so a thread of its own writes them.
@@ -105,10 +105,11 @@ impl Shadow {
 
     /// A shadow that writes into this file, or nowhere. Call it once rights are given up, because
     /// its thread inherits them.
-    pub fn into(file: Option<File>) -> Shadow {
+    pub fn into(file: Option<File>) -> Result<Shadow> {
         let mut shadow = Shadow::default();
-        shadow.writer = file.map(|file| Writer::start(file, MOST_WAITING, &shadow.counts));
-        shadow
+        let writer = file.map(|file| Writer::start(file, MOST_WAITING, &shadow.counts));
+        shadow.writer = writer.transpose()?;
+        Ok(shadow)
     }
 
     /// The number of lines that were not written, because too many waited or the disk did not take
@@ -191,15 +192,19 @@ impl Counts {
 }
 
 impl Writer {
-    fn start(out: impl Write + Send + 'static, most: usize, counts: &Arc<Counts>) -> Writer {
+    fn start(
+        out: impl Write + Send + 'static,
+        most: usize,
+        counts: &Arc<Counts>,
+    ) -> Result<Writer> {
         let (lines, waiting) = sync_channel(most);
         let (has_ended, ends) = channel();
         let counts = Arc::clone(counts);
-        thread::spawn(move || {
+        priority::spawn("shadow", move || {
             let _has_ended: Sender<Infallible> = has_ended;
             write_all(out, &waiting, &counts);
-        });
-        Writer { lines, ends }
+        })?;
+        Ok(Writer { lines, ends })
     }
 }
 
@@ -300,7 +305,7 @@ mod tests {
             goes_on,
         };
         let mut shadow = Shadow::default();
-        shadow.writer = Some(Writer::start(disk, most, &shadow.counts));
+        shadow.writer = Some(Writer::start(disk, most, &shadow.counts).expect("a thread"));
         (shadow, written, go)
     }
 
@@ -319,7 +324,8 @@ mod tests {
         let mut shared = File::create(&file).expect("room");
         shared.write_all(b"theirs\n").expect("room");
         let stream = format!("/dev/fd/{}", shared.as_raw_fd());
-        let mut shadow = Shadow::into(Some(Shadow::create(Path::new(&stream)).expect("open")));
+        let mut shadow = Shadow::into(Some(Shadow::create(Path::new(&stream)).expect("open")))
+            .expect("a thread");
         write(&mut shadow, 1);
         shadow.finish();
         let written = std::fs::read_to_string(&file).expect("there");
@@ -333,7 +339,8 @@ mod tests {
         let file = std::env::temp_dir().join(format!("headwayd-earlier-{}", std::process::id()));
         for lines in 1..=2 {
             let refused = Shadow::create(&file).expect("room");
-            let mut shadow = Shadow::into(Some(Shadow::create(&file).expect("room")));
+            let mut shadow =
+                Shadow::into(Some(Shadow::create(&file).expect("room"))).expect("a thread");
             write(&mut shadow, 1);
             shadow.finish();
             drop(refused);
@@ -399,7 +406,7 @@ mod tests {
         // There is room for none, for one and a half, and for all lines.
         for (room, lost) in [(0, 10), (line * 3 / 2, 9), (line * 100, 0)] {
             let mut shadow = Shadow::default();
-            shadow.writer = Some(Writer::start(Full(room), 100, &shadow.counts));
+            shadow.writer = Some(Writer::start(Full(room), 100, &shadow.counts).expect("a thread"));
             write(&mut shadow, 10);
             shadow.finish();
             assert_eq!(shadow.dropped(), lost, "{room} bytes");

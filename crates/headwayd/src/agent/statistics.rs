@@ -51,6 +51,7 @@ impl Statistics {
             "slots_full": program.slots_full,
             "user_full": program.user_full,
             "ring_dropped": program.ring_dropped,
+            "held_back": program.held_back,
             "wakes": program.wakes,
             "guard_trips": program.trips.iter().sum::<u64>(),
             "guard_trips_by_reason": by_reason,

@@ -6,7 +6,6 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::Builder;
 use std::time::Duration;
 
 use headway_policy::model::sha256;
@@ -14,7 +13,7 @@ use headway_policy::schemes::{Experience, PolicySpec};
 
 use super::{Class, Policies};
 use crate::error::{Error, Result};
-use crate::system::clock;
+use crate::system::{clock, priority};
 
 /// What was learned for each policy and class of destinations. A new flow starts from it. Without a
 /// folder, every flow starts from the model.
@@ -323,11 +322,11 @@ impl Store {
             // The agent may have ended.
             let _ = says.send(write_all(&files, failed));
         };
-        match Builder::new().spawn(write) {
-            Ok(_) => self.writes = Some(writes),
+        match priority::spawn("store", write) {
+            Ok(()) => self.writes = Some(writes),
             Err(error) => {
                 if !failed {
-                    tracing::error!(%error, "cannot save what was learned: no thread can be started");
+                    tracing::error!(%error, "cannot save what was learned");
                 }
                 self.fail();
             }

@@ -353,6 +353,7 @@ fn only_flows_of_named_users_change_the_saved_state() {
     assert_eq!(saved(vec![1000, 0], false), 1);
     assert_eq!(saved(vec![1000], true), 1);
     assert_eq!(saved(vec![], true), 0);
+    std::fs::remove_dir_all(&folder).expect("a folder");
 }
 
 /// A state from which a flow started and diverged is deleted, or each later flow would start from

@@ -54,6 +54,10 @@ fn options_that_need_another_policy_are_refused() {
             "no policy given here learns",
         ),
         (
+            &["--policy", "owl", "--state", "/tmp", "--learn-from", "1000"],
+            "--learn-from names the users",
+        ),
+        (
             &["--policy", "aurora:model=int8-v1", "--shadow", "file"],
             "evaluated in the kernel",
         ),
@@ -66,6 +70,16 @@ fn options_that_need_another_policy_are_refused() {
     }
     let learns = ["--policy", "owl:online=true", "--state", "/tmp", "--shadow"];
     assert!(chosen(&run(&learns)).is_ok());
+    let named = [
+        "--policy",
+        "rax",
+        "--state",
+        "/tmp",
+        "--learn-from",
+        "1000,1001",
+    ];
+    assert!(chosen(&run(&named)).is_ok());
+    assert_eq!(run(&named).learn_from, [1000, 1001]);
 }
 
 /// An earlier agent has pinned the program with another number of slots.

@@ -61,7 +61,7 @@ fn path(client: &mut impl Read) -> std::io::Result<Option<String>> {
 }
 
 /// Each metric: its name, its kind, its help, and its place in the status.
-const METRICS: [(&str, &str, &str, &str); 20] = [
+const METRICS: [(&str, &str, &str, &str); 21] = [
     (
         "headway_flows",
         "gauge",
@@ -103,6 +103,12 @@ const METRICS: [(&str, &str, &str, &str); 20] = [
         "counter",
         "Messages that found no room in the ring buffer.",
         "/counters/ring_dropped",
+    ),
+    (
+        "headway_held_back_total",
+        "counter",
+        "Records without a request that were held back, because less than half of the ring buffer was free.",
+        "/counters/held_back",
     ),
     (
         "headway_log_lines_dropped_total",

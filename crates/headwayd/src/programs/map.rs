@@ -114,6 +114,8 @@ pub struct Counters {
     ring_dropped: u64,
     /// Wake-ups before this agent started.
     wakes: u64,
+    /// Records that were held back before this agent started.
+    held_back: u64,
 }
 
 impl Counters {
@@ -122,9 +124,11 @@ impl Counters {
             place: Shared::new(map)?,
             ring_dropped: 0,
             wakes: 0,
+            held_back: 0,
         };
         let before = counters.read();
         (counters.ring_dropped, counters.wakes) = (before.ring_dropped, before.wakes);
+        counters.held_back = before.held_back;
         Ok(counters)
     }
 
@@ -135,6 +139,7 @@ impl Counters {
         CounterValues {
             ring_dropped: counted.ring_dropped.wrapping_sub(self.ring_dropped),
             wakes: counted.wakes.wrapping_sub(self.wakes),
+            held_back: counted.held_back.wrapping_sub(self.held_back),
             ..counted
         }
     }
@@ -354,6 +359,7 @@ mod tests {
                 flows,
                 ring_dropped,
                 wakes: ring_dropped,
+                held_back: ring_dropped,
                 trips: [flows; 8],
                 ..CounterValues::default()
             };
@@ -365,7 +371,7 @@ mod tests {
         count(5, 1002);
         let told = counters.read();
         assert_eq!((told.flows, told.trips[1]), (5, 5));
-        assert_eq!((told.ring_dropped, told.wakes), (2, 2));
+        assert_eq!((told.ring_dropped, told.wakes, told.held_back), (2, 2, 2));
     }
 
     #[test]

@@ -1,20 +1,31 @@
 //! Log lines on standard error.
 //!
-//! Once the agent serves, a thread of its own writes them: a reader of the log that stalls, such as
-//! a journal on a full disk, delays no answer.
+//! Once the agent has given up its rights, a thread writes them. So a reader of the log that stalls,
+//! such as a journal on a full disk, delays no answer.
 
-use std::env;
 use std::io::{self, Write};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+use std::{env, panic};
 
-use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
-/// The number of lines that may wait. Further ones are dropped, and counted.
-const MOST_WAITING: usize = 4096;
+use super::priority;
+use crate::error::Result;
 
-static WRITER: OnceLock<NonBlocking> = OnceLock::new();
+/// The number of lines that may wait for the thread. Further lines are dropped.
+const MOST_WAITING: usize = 4096;
+/// A reader that stalls delays the end of the agent by this time, in ms, at most.
+const FINISH_WITHIN_MS: u32 = 1000;
+
+static LINES: OnceLock<SyncSender<Vec<u8>>> = OnceLock::new();
+/// The number of lines that the thread has not written yet.
+static WAITING: AtomicU64 = AtomicU64::new(0);
+static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// Writes all lines from INFO on, or those that `RUST_LOG` asks for, as text or as JSON.
 pub fn start(as_json: bool) {
@@ -23,7 +34,7 @@ pub fn start(as_json: bool) {
         .and_then(|text| text.parse().ok())
         .unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
     let logs = tracing_subscriber::fmt::layer()
-        .with_writer(writer)
+        .with_writer(|| Line)
         .with_ansi(false)
         .with_target(false);
     let registry = tracing_subscriber::registry().with(levels);
@@ -31,30 +42,75 @@ pub fn start(as_json: bool) {
         false => registry.with(logs.compact()).init(),
         true => registry.with(logs.json().flatten_event(true)).init(),
     }
+    // The lines before a panic are those that explain it.
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |what| {
+        finish();
+        report(what);
+    }));
 }
 
-fn writer() -> Box<dyn Write> {
-    match WRITER.get() {
-        Some(writer) => Box::new(writer.clone()),
-        None => Box::new(io::stderr()),
+/// Leaves all further lines to a thread with the rights of the calling one.
+///
+/// # Errors
+/// One line, if the system has no room for a thread.
+pub fn write_by_thread() -> Result<()> {
+    let (lines, waiting) = sync_channel(MOST_WAITING);
+    priority::spawn("logs", move || write_all(&waiting))?;
+    let _ = LINES.set(lines);
+    Ok(())
+}
+
+/// Waits until no line waits, for a second at most. Returns whether all are written.
+pub fn finish() -> bool {
+    let is_finished = || WAITING.load(Ordering::Relaxed) == 0;
+    for _ in 0..FINISH_WITHIN_MS {
+        if is_finished() {
+            break;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    is_finished()
+}
+
+/// The number of lines that were dropped, because too many waited or they could not be written.
+pub fn dropped() -> u64 {
+    DROPPED.load(Ordering::Relaxed)
+}
+
+fn write_all(lines: &Receiver<Vec<u8>>) {
+    let mut said = 0;
+    for line in lines {
+        if io::stderr().write_all(&line).is_err() {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+        let left = WAITING.fetch_sub(1, Ordering::Relaxed) - 1;
+        let dropped = dropped();
+        if left == 0 && dropped > said {
+            tracing::warn!(lines = dropped - said, "log lines were dropped");
+            said = dropped;
+        }
     }
 }
 
-/// Leaves the lines from now on to a thread, which has the rights of the calling one. It ends when
-/// the guard is dropped, and then writes what waits, for a second at most.
-pub fn write_by_thread() -> WorkerGuard {
-    let builder = NonBlockingBuilder::default()
-        .buffered_lines_limit(MOST_WAITING)
-        .lossy(true)
-        .thread_name("logs");
-    let (writer, guard) = builder.finish(io::stderr());
-    let _ = WRITER.set(writer);
-    guard
-}
+/// Each write is a whole line: tracing-subscriber formats it first.
+struct Line;
 
-/// The number of lines that were dropped, because too many waited.
-pub fn dropped() -> usize {
-    WRITER
-        .get()
-        .map_or(0, |writer| writer.error_counter().dropped_lines())
+impl Write for Line {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let Some(lines) = LINES.get() else {
+            return io::stderr().write(line);
+        };
+        // The line is counted before the thread can have it.
+        WAITING.fetch_add(1, Ordering::Relaxed);
+        if lines.try_send(line.to_vec()).is_err() {
+            WAITING.fetch_sub(1, Ordering::Relaxed);
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

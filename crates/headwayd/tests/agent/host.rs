@@ -403,7 +403,7 @@ pub fn agent(case: &Case, kernel: &FakeKernel, now: Time) -> Agent<Program> {
         None => program.configure(case.options.without_policy(), None),
     }
     .expect("limits in their ranges");
-    let shadow = case.options.is_shadow.then(|| Shadow::into(None));
+    let shadow = (case.options.is_shadow).then(|| Shadow::into(None).expect("no thread"));
     let store = Store::new(case.state.clone());
     let (options, learners) = (case.options, case.learners);
     Agent::new(program, policies, shadow, store, options, learners, now)

@@ -63,7 +63,7 @@ fn every_answer_may_take_a_hundred_milliseconds() {
     assert!(trips(ms(101)) >= 1);
 }
 
-/// The ring holds one record. The agent is away thirty times.
+/// The ring holds two records. The agent is away thirty times.
 #[test]
 fn a_request_that_found_no_room_is_sent_again() {
     let trips = |away: Duration| {

@@ -184,6 +184,6 @@ def test_the_example_of_the_page_runs(tmp_path, monkeypatch, capsys):
     example = re.search(r"```python\n(made = .*?)```", PAGE.read_text(), re.DOTALL)[1]
     monkeypatch.chdir(tmp_path)
     exec(example, {"headway": headway})
-    assert re.search(r"^claim +here +verdict$", capsys.readouterr().out, re.M)
+    assert "['fig8']" in capsys.readouterr().out
     assert Path("fig8.png").is_file()
     assert Path("out/reproduce/rax-quick/claims.json").is_file()

@@ -197,7 +197,7 @@ struct headway_counters {
 	__u64 returns;      /* times that the guard gave a flow back to its policy */
 	__u64 wakes;        /* times that a request woke the agent */
 	__u64 trips[8];     /* times that the guard took a flow, by enum headway_reason */
-	/* records without a request that found only the ring's other half free, which is for requests */
+	/* records without a request, for which less than half of the ring was free */
 	__u64 held_back;
 };
 

@@ -202,9 +202,9 @@ def try_path(
         token: Your token for the other side. Default: the environment variable
             `HEADWAY_TRY_TOKEN`.
         out: The folder of the trial. Default: a new one in out/try.
-        progress: A function that is called with the seconds that are over and all seconds, as
-            whole numbers, once another second is over and a transfer has ended. If it raises, the trial ends; finished transfers are
-            kept.
+        progress: A function that is called after a transfer, once another second is over, with the
+            seconds that are over and all seconds, as whole numbers. If it raises, the trial ends;
+            finished transfers are kept.
 
     Returns:
         The comparison, of at least one transfer.

@@ -1,7 +1,7 @@
 //! Log lines on standard error.
 //!
-//! Once the agent has given up its rights, a thread writes them. So a reader of the log that stalls,
-//! such as a journal on a full disk, delays no answer.
+//! Once the agent has given up its rights, a thread writes them. So a reader of the log that
+//! stalls, such as a journal on a full disk, delays no answer.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;

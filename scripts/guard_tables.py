@@ -40,7 +40,7 @@ class Sample:
 
     title: str
     first_table: int
-    """The number of the table of good policies on the page. The next one is that of bad policies."""
+    """The number of the table of good policies on the page; the next one is that of bad policies."""
     scenarios: tuple[str, ...]
     good_seeds: str
     bad_scenarios: tuple[str, ...]
@@ -119,8 +119,8 @@ def lines(scenario: str, name: str, seeds: str) -> list[Line]:
 def table(sample: Sample) -> str:
     """Both tables of a sample."""
     good = [
-        f"**Table {sample.first_table}.** {sample.title}, good policies: runs of 60 s with at least one trip, seeds "
-        f"{sample.good_seeds} of each scenario ({', '.join(sample.scenarios)}). A run may have many trips.",
+        f"**Table {sample.first_table}.** {sample.title}, good policies: runs of 60 s with at least one trip, "
+        f"seeds {sample.good_seeds} of each scenario ({', '.join(sample.scenarios)}). A run may have many trips.",
         "",
         "| scheme | runs | runs that tripped (95%) | deserved trips, of all trips "
         "| runs that tripped, by scenario and reason |",
@@ -128,10 +128,10 @@ def table(sample: Sample) -> str:
         *(good_row(sample, name) for name in GOOD),
     ]
     bad = [
-        f"**Table {sample.first_table + 1}.** {sample.title}, bad policies, seeds {sample.bad_seeds}. A cell has the "
-        "runs that tripped; the seconds to the first trip; and the flow's throughput over the next 5 s as a share of "
-        "plain Cubic's in the same seconds (over the whole run if it does not trip): the median of the runs and the "
-        "smallest. The smallest is in bold if it is below 0.9.",
+        f"**Table {sample.first_table + 1}.** {sample.title}, bad policies, seeds {sample.bad_seeds}. A cell has "
+        "the runs that tripped; the seconds to the first trip; and the flow's throughput over the next 5 s as a "
+        "share of plain Cubic's in the same seconds (over the whole run if it does not trip): the median of the "
+        "runs and the smallest. The smallest is in bold if it is below 0.9.",
         "",
         f"| policy | {' | '.join(sample.bad_scenarios)} |",
         "|---|" + "---|" * len(sample.bad_scenarios),
@@ -210,9 +210,9 @@ def reached(sample: Sample) -> str:
     missed = sum(bool(line["trips"]) and share(line) < WANTED for line in runs)
     low, high = wilson_interval(good, len(runs)) if runs else (0.0, 1.0)
     return (
-        f"{caught} of {len(runs)} runs tripped. In {good} of {len(runs)} ({low:.0%} to {high:.0%}, 95%), not all of "
-        f"them runs that tripped, the flow had at least {WANTED} of plain Cubic's throughput. {missed} runs tripped and "
-        "still had less."
+        f"{caught} of {len(runs)} runs tripped. In {good} of {len(runs)} ({low:.0%} to {high:.0%}, 95%), not all "
+        f"of them runs that tripped, the flow had at least {WANTED} of plain Cubic's throughput. {missed} runs "
+        "tripped and still had less."
     )
 
 

@@ -40,7 +40,7 @@ class Sample:
 
     title: str
     first_table: int
-    """The number of the table of good policies on the page; the next one is that of bad policies."""
+    """The number of the table of good policies on the page; the next one is of bad policies."""
     scenarios: tuple[str, ...]
     good_seeds: str
     bad_scenarios: tuple[str, ...]
@@ -210,9 +210,9 @@ def reached(sample: Sample) -> str:
     missed = sum(bool(line["trips"]) and share(line) < WANTED for line in runs)
     low, high = wilson_interval(good, len(runs)) if runs else (0.0, 1.0)
     return (
-        f"{caught} of {len(runs)} runs tripped. In {good} of {len(runs)} ({low:.0%} to {high:.0%}, 95%), not all "
-        f"of them runs that tripped, the flow had at least {WANTED} of plain Cubic's throughput. {missed} runs "
-        "tripped and still had less."
+        f"{caught} of {len(runs)} runs tripped. In {good} of {len(runs)} ({low:.0%} to {high:.0%}, 95%) the flow "
+        f"had at least {WANTED} of plain Cubic's throughput. {missed} runs tripped and still had less, and "
+        f"{good - (caught - missed)} did not trip and had enough."
     )
 
 

@@ -5,6 +5,6 @@ import pytest
 # pytest shows the details of assertions in these modules too.
 pytest.register_assert_rewrite("packets.scripts", "kernel.judge", "machine", "waiting")
 
-from machine import ahead, bpf, bpffs, permitted, small_disk, tun_for_all  # noqa: E402
+from machine import ahead, bbr, bpf, bpffs, permitted, small_disk, tun_for_all  # noqa: E402
 
-__all__ = ["ahead", "bpf", "bpffs", "permitted", "small_disk", "tun_for_all"]
+__all__ = ["ahead", "bbr", "bpf", "bpffs", "permitted", "small_disk", "tun_for_all"]

@@ -5,14 +5,13 @@ The memory of learners is bounded.
 """
 
 import json
-import re
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
 import daemon
+from kernel import unit
 from kernel.many import FLOWS, many_flows, sending
 
 __all__ = ["many_flows"]
@@ -24,7 +23,6 @@ SECONDS = 24
 DRAINS_S = 40
 LEARNERS = 64
 """The default number of learners (`--learners`)."""
-UNIT = Path(__file__).parents[2] / "crates" / "headwayd" / "systemd" / "headwayd.service"
 
 
 def delivering(agent):
@@ -96,5 +94,5 @@ def test_memory_of_each_learner_is_bounded(many_flows, policy, controller, secon
     print(f"{each_mib:.2f} MiB a learner after {seconds} s")
     assert (none, all_) == (0, LEARNERS)
     assert each_mib < most_mib
-    (gib,) = re.findall(r"^MemoryMax=(\d+)G$", UNIT.read_text(), re.MULTILINE)
+    gib = unit.setting("MemoryMax").removesuffix("G")
     assert with_them < 1024 * int(gib)

@@ -1,21 +1,18 @@
 """A restart that is shorter than the guard's patience does not slow a flow."""
 
-import re
 import signal
 import time
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
 import daemon
-from kernel import path
+from kernel import path, unit
 from kernel.agents import seen
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 
 NAME = "hw_restarts"
-UNIT = Path(__file__).parents[2] / "crates" / "headwayd" / "systemd" / "headwayd.service"
 RESTARTS = 20
 APART_S = 1.0
 LONGEST_GAP_S = 0.3
@@ -25,8 +22,7 @@ over."""
 
 def pause_s():
     """The time that systemd waits after a crash."""
-    (pause,) = re.findall(r"^RestartSec=(\d+)ms$", UNIT.read_text(), re.MULTILINE)
-    return float(pause) / 1000
+    return float(unit.setting("RestartSec").removesuffix("ms")) / 1000
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 """The delay of a flow's answers while an unprivileged user attacks its agent: decision 49."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernel import attacks
+from kernel import attacks, unit
 from kernel.slots import Slots
 from test_headwayd_shares import attacked
 from test_headwayd_slots import pairs
@@ -14,7 +13,6 @@ from waiting import until
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 
-UNIT = Path(__file__).parents[2] / "crates" / "headwayd" / "systemd" / "headwayd.service"
 FLOWS = 64
 PACKETS = 200
 """Decisions of the flow, 0.1 s apart."""
@@ -38,11 +36,18 @@ def answers_ms(agent, slots, own):
 
 @pytest.mark.parametrize("case", attacks.CASES)
 def test_answers_are_in_time_while_another_user_attacks(case, bpffs, tmp_path):
-    (nice,) = re.findall(r"^Nice=(-\d+)$", UNIT.read_text(), re.MULTILINE)
     # The name is unique, because that of another agent may stay for a while after its pins.
     name = f"h_{case}"
     with (
-        attacked(case, FLOWS, tmp_path, "--name", name, keep=bpffs / "headway", within=["nice", "-n", nice]) as (
+        attacked(
+            case,
+            FLOWS,
+            tmp_path,
+            "--name",
+            name,
+            keep=bpffs / "headway",
+            within=["nice", "-n", unit.setting("Nice")],
+        ) as (
             agent,
             attack,
         ),

@@ -180,6 +180,16 @@ def test_flows_are_answered_while_the_log_is_not_read(tmp_path):
         os.close(reader)
 
 
+def test_each_log_line_that_a_full_disk_refuses_is_counted_once():
+    """Each reload logs one line."""
+    within = ["sh", "-c", 'exec "$@" 2>/dev/full', "sh"]
+    with daemon.Daemon("--policy", "owl", within=within) as agent:
+        for count in (1, 2, 3):
+            assert agent.ask("reload").returncode == 0
+            until(lambda count=count: agent.status()["counters"]["log_lines_dropped"] >= count, agent.status)
+            assert agent.status()["counters"]["log_lines_dropped"] == count
+
+
 @pytest.fixture(scope="module")
 def unit():
     """The systemd unit that headwayd prints: its text, and the keys of [Service]."""

@@ -81,12 +81,12 @@ pub fn dropped() -> u64 {
 fn write_all(lines: &Receiver<Vec<u8>>) {
     let mut said = 0;
     for line in lines {
-        if io::stderr().write_all(&line).is_err() {
-            DROPPED.fetch_add(1, Ordering::Relaxed);
-        }
+        let is_written = io::stderr().write_all(&line).is_ok();
+        DROPPED.fetch_add(u64::from(!is_written), Ordering::Relaxed);
         let left = WAITING.fetch_sub(1, Ordering::Relaxed) - 1;
         let dropped = dropped();
-        if left == 0 && dropped > said {
+        // Where lines cannot be written, this one could not be either.
+        if is_written && left == 0 && dropped > said {
             tracing::warn!(lines = dropped - said, "log lines were dropped");
             said = dropped;
         }

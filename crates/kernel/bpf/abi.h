@@ -26,7 +26,7 @@ typedef uint64_t __u64;
 #endif
 
 #define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
-#define HEADWAY_VERSION 11
+#define HEADWAY_VERSION 12
 
 /* As many as the agent asks for, up to this: each has a slot. */
 #define HEADWAY_FLOWS 16384

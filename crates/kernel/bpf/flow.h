@@ -229,10 +229,9 @@ static __always_inline bool send(void *message, __u16 size)
 }
 
 /* Is less than half of the ring free? That is for all but reports without a request. */
-static __always_inline bool is_half_full(void)
+static __always_inline bool is_half_full(const struct headway_settings *set)
 {
-	return bpf_ringbuf_query(&messages, BPF_RB_AVAIL_DATA) >
-	       bpf_ringbuf_query(&messages, BPF_RB_RING_SIZE) / 2;
+	return bpf_ringbuf_query(&messages, BPF_RB_AVAIL_DATA) > set->most_waiting_bytes;
 }
 
 static __always_inline void map_address(__u8 *to, __u32 address)
@@ -601,7 +600,7 @@ static __always_inline int report(struct sock *sk, struct flow *f,
 	if (acks && !asks && now_ns - f->reported_ns < (__u64)set->report_interval_us * 1000)
 		return verdict;
 	/* A flow's next report counts the acknowledgements of one that is held back. */
-	if (acks && !asks && is_half_full()) {
+	if (acks && !asks && is_half_full(set)) {
 		COUNT(held_back);
 		return verdict;
 	}

@@ -25,6 +25,9 @@ struct headway_settings {
 	/* the number of slots that one user's flows may have; root's may have all */
 	__u32 flows_of_user;
 	__u32 serves_loopback;    /* flows from an address to itself are served too */
+	/* reports without a request wait while more bytes than this are in the ring: half of it */
+	__u32 most_waiting_bytes;
+	__u32 unused;             /* the limits begin at a multiple of 8 bytes */
 	struct headway_limits limits;
 	/* of flows whose policies learn in use: HEADWAY_LEARNER */
 	struct headway_limits learner_limits;

@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const MAGIC: u32 = 0x5957_4448;
 /// `HEADWAY_VERSION`. It covers the meaning of all maps that programs and agents share, including
 /// [`SettingValues`] and [`Known`]. An agent uses pinned programs of this version.
-pub const VERSION: u16 = 11;
+pub const VERSION: u16 = 12;
 
 /// `HEADWAY_FLOWS`
 pub const FLOWS: u32 = 16384;
@@ -270,6 +270,11 @@ pub struct SettingValues {
     pub flows_of_user: u32,
     /// Are flows from an address to itself served too?
     pub serves_loopback: u32,
+    /// Records without a request are held back while more bytes than this wait in the ring. An
+    /// agent sets half of the ring's size, whatever these settings say.
+    pub most_waiting_bytes: u32,
+    /// The limits begin at a multiple of 8 bytes.
+    pub unused: u32,
     /// The guard's limits.
     pub limits: Limits,
     /// The guard's limits for flows whose policies learn in use: [`LEARNER`].
@@ -289,6 +294,8 @@ impl Default for SettingValues {
             is_awake: 0,
             flows_of_user: u32::MAX,
             serves_loopback: 0,
+            most_waiting_bytes: u32::MAX,
+            unused: 0,
             limits: Limits::default(),
             learner_limits: Limits::default().for_learners(),
         }

@@ -39,7 +39,7 @@ fn expressions() -> Vec<(String, u64)> {
     layout!("headway_counters", CounterValues: flows, slots_full, user_full, ring_dropped, returns, wakes, trips, held_back);
     layout!("headway_action", ActionSlot: decided_ns, answered_ns, expires_ns, due_ns, values, kind, flags, which, sequence, flow);
     layout!("headway_settings", SettingValues: initial_rate, min_rate, max_rate, served_until_ns, report_interval_us,
-        grows, is_shadow, is_awake, flows_of_user, serves_loopback, limits, learner_limits);
+        grows, is_shadow, is_awake, flows_of_user, serves_loopback, most_waiting_bytes, unused, limits, learner_limits);
     for (c, rust) in [
         ("HEADWAY_LATEST_DUE_NS", abi::LATEST_DUE),
         ("HEADWAY_ASK_AGAIN_NS", abi::ASK_AGAIN),
@@ -145,7 +145,7 @@ fn malformed_messages_are_refused_in_one_line() {
     );
     refused(
         |r| r.header.version = 3,
-        "speak version 3 of the ABI and this agent version 11",
+        "speak version 3 of the ABI and this agent version 12",
     );
     refused(|r| r.header.kind = 9, "no message of kind 9");
     refused(

@@ -6,13 +6,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 USER = 65534
 FLOWS = 40
-"""The number of flows of an attack."""
+"""The number of flows of an attack by one user."""
+CROWD = 50
+"""The number of users of `crowd`, with a flow each."""
 STATE = "STATE"
 """A placeholder for a folder."""
 OTHER = "headway_owl"
@@ -29,24 +31,26 @@ def choose(near: socket.socket, controller: str) -> None:
     near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
 
 
-def connected() -> Pairs:
-    """Connections over loopback, with both ends of each.
+def connected(users: Sequence[int]) -> Pairs:
+    """A connection of each of these users over loopback, with both ends. It takes root's rights.
 
     Small packets have more acknowledgements.
     """
     made = []
-    with socket.create_server(("127.0.0.1", 0), backlog=FLOWS) as listener:
-        for _ in range(FLOWS):
+    with socket.create_server(("127.0.0.1", 0), backlog=len(users)) as listener:
+        for user in users:
+            # A socket belongs to the user who makes it, whoever uses it later.
+            os.seteuid(user)
             near = socket.socket()
             near.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 200)
             near.connect(listener.getsockname())
             made.append((near, listener.accept()[0]))
+            os.seteuid(0)
     return made
 
 
-def storm(controller: str, _socket: str, begun: Callable[[], None]) -> None:
+def storm(pairs: Pairs, controller: str, _socket: str, begun: Callable[[], None]) -> None:
     """Starts flows that get one acknowledgement and end: an OPEN, a report and a CLOSE of each."""
-    pairs = connected()
     begun()
     while True:
         for near, _ in pairs:
@@ -60,12 +64,11 @@ def storm(controller: str, _socket: str, begun: Callable[[], None]) -> None:
             choose(near, "reno")
 
 
-def slots(controller: str, _socket: str, begun: Callable[[], None]) -> None:
+def slots(pairs: Pairs, controller: str, _socket: str, begun: Callable[[], None]) -> None:
     """Starts flows that stay, and send just enough to look for a slot as often as possible.
 
     That is once a second.
     """
-    pairs = connected()
     for near, _ in pairs:
         choose(near, controller)
     begun()
@@ -76,9 +79,8 @@ def slots(controller: str, _socket: str, begun: Callable[[], None]) -> None:
         time.sleep(0.05)
 
 
-def decisions(controller: str, _socket: str, begun: Callable[[], None]) -> None:
+def decisions(pairs: Pairs, controller: str, _socket: str, begun: Callable[[], None]) -> None:
     """Starts flows that send all the time. Each acknowledgement requests a decision."""
-    pairs = connected()
     for near, far in pairs:
         choose(near, controller)
         near.setblocking(False)
@@ -91,7 +93,12 @@ def decisions(controller: str, _socket: str, begun: Callable[[], None]) -> None:
                     do()
 
 
-def clients(_controller: str, control: str, begun: Callable[[], None]) -> None:
+def crowd(pairs: Pairs, controller: str, control: str, begun: Callable[[], None]) -> None:
+    """Does what `decisions` does, with a user for each flow: a range in /etc/subuid grants that."""
+    decisions(pairs, controller, control, begun)
+
+
+def clients(_pairs: Pairs, _controller: str, control: str, begun: Callable[[], None]) -> None:
     """Runs clients of the metrics that send nothing, or nonsense, or one request after another.
 
     The control socket refuses them.
@@ -127,13 +134,12 @@ def clients(_controller: str, control: str, begun: Callable[[], None]) -> None:
     begun()
 
 
-def toggle(controller: str, _socket: str, begun: Callable[[], None]) -> None:
+def toggle(pairs: Pairs, controller: str, _socket: str, begun: Callable[[], None]) -> None:
     """Opens connections that send, and then alternate between two controllers of ours.
 
     Nothing is sent meanwhile. A flow ends with the first change, and another begins only if an
     acknowledgement was in flight.
     """
-    pairs = connected()
     for near, far in pairs:
         choose(near, controller)
         near.sendall(b"x")
@@ -146,7 +152,7 @@ def toggle(controller: str, _socket: str, begun: Callable[[], None]) -> None:
             choose(near, controller)
 
 
-ATTACKS = {attack.__name__: attack for attack in (storm, slots, decisions, clients, toggle)}
+ATTACKS = {attack.__name__: attack for attack in (storm, slots, decisions, crowd, clients, toggle)}
 CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     **{name: (name, ()) for name in ATTACKS},
     "storm_reports": ("storm", ("--report-interval", "0")),
@@ -157,6 +163,7 @@ REFUSED = {
     "storm": {"flows_opened": 1000, "user_full": 1},
     "slots": {"user_full": 1},
     "decisions": {"user_full": 1, "delayed": 1000},
+    "crowd": {"flows_opened": CROWD, "delayed": 1000},
     "clients": {},
     "toggle": {"flows_opened": 32, "user_full": 1},
 }
@@ -188,8 +195,9 @@ def under_way(attack: str, controller: str, control: str, user: int = USER) -> I
 
 
 if __name__ == "__main__":
-    user = int(sys.argv[4])
+    attack, controller, control, user = *sys.argv[1:4], int(sys.argv[4])
+    made = connected(range(user - CROWD, user) if attack == "crowd" else [user] * FLOWS)
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
-    ATTACKS[sys.argv[1]](sys.argv[2], sys.argv[3], lambda: print("begun", flush=True))
+    ATTACKS[attack](made, controller, control, lambda: print("begun", flush=True))

@@ -423,7 +423,7 @@ mod tests {
     fn the_name_of_a_folder_of_pins_gives_their_version() {
         let own = Version::own(Controller::Owl);
         let folder = own.folder();
-        assert!(folder.starts_with("headway_owl-11-"), "{folder}");
+        assert!(folder.starts_with("headway_owl-12-"), "{folder}");
         assert_eq!(Version::read(&folder), Some(own.clone()));
         assert!(own.fits(Controller::Owl) && !own.fits(Controller::Rate));
         let newer = Version {

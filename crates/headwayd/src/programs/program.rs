@@ -234,7 +234,10 @@ impl Program {
     /// One line: one of the guard's limits is beyond its range, and nothing is set.
     pub fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) -> Result<()> {
         settings.check()?;
-        self.settings.write(settings);
+        self.settings.write(SettingValues {
+            most_waiting_bytes: self.maps.get(Maps::MESSAGES)?.max_entries() / 2,
+            ..settings
+        });
         if let Some(place) = &mut self.own_policy {
             place.write(own_policy);
         }

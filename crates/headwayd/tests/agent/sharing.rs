@@ -36,6 +36,8 @@ struct Costly {
     /// The time that an answer takes, by slot. Answers in other slots take no time.
     costs: Arc<Mutex<HashMap<u16, Duration>>>,
     answers: Answers,
+    /// The time between two looks at the clock: what the agent does between them takes this long.
+    step: Duration,
 }
 
 impl Kernel for Costly {
@@ -52,6 +54,7 @@ impl Kernel for Costly {
     }
 
     fn now(&self) -> Time {
+        self.kernel.set_now(self.kernel.now() + self.step);
         self.kernel.now()
     }
 
@@ -143,6 +146,7 @@ fn served(policy: &str, users: &Users<'_>, lasts: Duration) -> (Vec<Flow>, u64) 
         kernel: kernel.clone(),
         costs: Arc::clone(&costs),
         answers: Arc::clone(&answers),
+        step: Duration::ZERO,
     };
     policies
         .configure(&mut program, AgentOptions::default())
@@ -313,4 +317,74 @@ fn reports_wait_only_under_overload() {
     let (flows, delayed) = served("owl", &users, LASTS);
     assert_eq!(delayed, 0);
     assert!(of_user(&flows, 1000).1 < ms(1));
+}
+
+/// A user who opens and closes flows all the time asks for no decision, but the ends take time. The
+/// ends of ten flows fill a turn here.
+#[test]
+fn what_the_end_of_a_flow_costs_counts_for_its_user() {
+    let (kernel, answers) = (FakeKernel::new(1 << 20), Answers::default());
+    let policies = Policies::read(["owl"]).expect("a policy");
+    let mut program = Costly {
+        controller: policies.controller(),
+        kernel: kernel.clone(),
+        costs: Arc::default(),
+        answers: Arc::clone(&answers),
+        step: TURN / 10,
+    };
+    policies
+        .configure(&mut program, AgentOptions::default())
+        .expect("limits in their ranges");
+    let (store, options) = (Store::default(), AgentOptions::default());
+    let agent = Agent::new(
+        program,
+        Some(policies),
+        None,
+        store,
+        options,
+        64,
+        Time::ZERO,
+    );
+    let agent = RefCell::new(agent);
+    let serve = || {
+        turn(&agent, |most| {
+            let messages = iter::from_fn(|| kernel.next_message()).take(most);
+            Ok((messages.map(|message| agent.borrow_mut().on_message(&message))).count())
+        })
+        .expect("messages can be read");
+        let counters = agent.borrow().counters(kernel.now());
+        let delayed = counters["counters"]["delayed"].as_u64();
+        (
+            delayed.expect("a count"),
+            answers.lock().expect("no panic").len(),
+        )
+    };
+    let report = |place, flags| {
+        let record = Record {
+            now_ns: kernel.now().as_nanos(),
+            acks: 1,
+            flags,
+            ..Record::default()
+        };
+        assert!(kernel.report(place, record), "room in the ring");
+    };
+    let begin = |user| {
+        kernel.set_user(user);
+        let place = kernel.take_slot().expect("a slot");
+        assert!(kernel.open(place, &setup()), "room in the ring");
+        report(place, 0);
+        place
+    };
+    let (flows, other): (Vec<_>, _) = ((0..10).map(|_| begin(1000)).collect(), begin(1001));
+    // The flows begin, in a few turns.
+    (0..10).for_each(|_| drop(serve()));
+    let (before, answers) = serve();
+    assert_eq!(answers, 0);
+    for place in flows {
+        kernel.close(place, Record::default());
+    }
+    report(other, Record::STEERABLE | Record::ASKS);
+    // The turn is over when the other user's request is read. The next turn begins with it.
+    assert_eq!(serve(), (before + 1, 0));
+    assert_eq!(serve(), (before + 1, 1));
 }

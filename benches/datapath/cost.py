@@ -26,6 +26,7 @@ class Flow(NamedTuple):
     controller: str
     seconds: float
     is_offloaded: bool
+    options: tuple[str, ...]
 
 
 def measure(progress: Progress, compared: dict[str, Variant], seconds: float) -> dict[str, Any]:
@@ -49,8 +50,8 @@ def measure(progress: Progress, compared: dict[str, Variant], seconds: float) ->
                 with place.link(path == "tso"), place.server() as server:
                     for name in order:
                         progress.say(f"cost, {path}, {name}")
-                        controller = f"{place.CONTROLLER}_{names.index(name)}" if name in agents else name
-                        flow = Flow(controller, seconds, path == "tso")
+                        controller = compared[name].kernel or f"{place.CONTROLLER}_{names.index(name)}"
+                        flow = Flow(controller, seconds, path == "tso", compared[name].client)
                         run = partial(_transfer, flow, agents.get(name), server, heart)
                         rows[path][name].append(others.undisturbed(run))
     every = [row for of_path in rows.values() for of_name in of_path.values() for row in of_name]

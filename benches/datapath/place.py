@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -118,8 +118,11 @@ def server() -> Iterator[int]:
 class Client:
     """A running `iperf3 -c` on the near host."""
 
-    def __init__(self, controller: str, seconds: float, is_offloaded: bool = True) -> None:
+    def __init__(
+        self, controller: str, seconds: float, is_offloaded: bool = True, options: Sequence[str] = ()
+    ) -> None:
         words = f"iperf3 -c {FAR_ADDRESS} -C {controller} -t {seconds:g} -l {WRITE[is_offloaded]} -J".split()
+        words += options
         self.seconds = seconds
         self.process = subprocess.Popen(
             inside(NEAR, TRAFFIC_CPU, *words), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

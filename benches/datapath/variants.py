@@ -7,8 +7,6 @@ from typing import NamedTuple
 from datapath import nets
 
 YARDSTICK = "cubic"
-KERNELS = (YARDSTICK, "bbr")
-"""Controllers that need no headwayd."""
 COUNTED_ONLY = ("window-no-agent", "bbr-no-agent")
 """Variants of which only the hooks are measured, as the base controller's part of other
 variants."""
@@ -30,6 +28,10 @@ class Variant(NamedTuple):
     """The seconds that its flow needs to find its rate, before hooks are counted."""
     over: str = YARDSTICK
     """The name of the variant that it is compared with."""
+    kernel: str = ""
+    """The kernel's controller, of a variant without a headwayd."""
+    client: tuple[str, ...] = ()
+    """Further options of its flow's iperf3."""
 
 
 def _unserved(controller: str) -> tuple[str, ...]:
@@ -46,8 +48,11 @@ def every(models: Path, int8: str | None) -> dict[str, Variant]:
     still = f"learned:model={nets.window(models / 'still', nets.OWLS_LAYERS)}"
     eager = f"learned:model={nets.rate(models / 'eager-rate')}"
     found = {
-        YARDSTICK: Variant("the kernel's Cubic", ()),
-        "bbr": Variant("the kernel's BBR", ()),
+        YARDSTICK: Variant("the kernel's Cubic", (), kernel="cubic"),
+        "cubic-small": Variant(
+            "the kernel's Cubic, with a receive window of 150 kB", (), kernel="cubic", client=("-w", "150K")
+        ),
+        "bbr": Variant("the kernel's BBR", (), kernel="bbr"),
         "owl-no-agent": Variant("headway_owl, no agent", _unserved("headway_owl")),
         "owl-shadow": Variant(
             "headway_owl, Owl asked in shadow", ("--policy", "owl", "--shadow"), "owl-no-agent", True

@@ -32,14 +32,14 @@ def choose(near: socket.socket, controller: str) -> None:
 
 
 def connected(users: Sequence[int]) -> Pairs:
-    """A connection of each of these users over loopback, with both ends. It takes root's rights.
+    """Makes a connection for each of these users over loopback, as root. Returns both ends.
 
     Small packets have more acknowledgements.
     """
     made = []
     with socket.create_server(("127.0.0.1", 0), backlog=len(users)) as listener:
         for user in users:
-            # A socket belongs to the user who makes it, whoever uses it later.
+            # A socket belongs to the user who made it, even if another user has it later.
             os.seteuid(user)
             near = socket.socket()
             near.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 200)

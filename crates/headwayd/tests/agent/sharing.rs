@@ -322,7 +322,7 @@ fn reports_wait_only_under_overload() {
 /// A user who opens and closes flows all the time asks for no decision, but the ends take time. The
 /// ends of ten flows fill a turn here.
 #[test]
-fn what_the_end_of_a_flow_costs_counts_for_its_user() {
+fn a_user_is_charged_for_the_end_of_a_flow() {
     let (kernel, answers) = (FakeKernel::new(1 << 20), Answers::default());
     let policies = Policies::read(["owl"]).expect("a policy");
     let mut program = Costly {

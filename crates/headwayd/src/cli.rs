@@ -18,7 +18,7 @@ use clap::error::ErrorKind;
 
 use self::args::{At, Cli, Command, LogFormat, Run, asks_for_state, check};
 use self::kept::{Pinned, place, unload, with_kept};
-use crate::agent::{Agent, AgentOptions, Policies, Shadow, Store, gradients, serve};
+use crate::agent::{Agent, AgentOptions, Policies, SavedStates, Shadow, Store, gradients, serve};
 use crate::control::{self, AgentCommand, Mailbox, Reloads, Socket};
 use crate::error::{Error, Result};
 use crate::network;
@@ -160,7 +160,9 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     if let Some(policies) = policies.as_ref().filter(|policies| policies.learn()) {
         // The later rights of the process suffice for this.
         store.claim()?;
-        store.read(policies);
+        if let Some(folder) = &run.state {
+            store.take(SavedStates::read(folder, policies));
+        }
     }
 
     let (mailbox, sender) = Mailbox::new()?;
@@ -184,7 +186,11 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         })?;
     }
     let asks = sender.clone();
-    let reloads = Arc::new(Reloads::new(policies.clone(), sender.clone()));
+    let reloads = Arc::new(Reloads::new(
+        policies.clone(),
+        run.state.clone(),
+        sender.clone(),
+    ));
     let reload = by_signal(Arc::clone(&reloads))?;
     priority::spawn("control", move || {
         control::serve_socket(&listener, &asks, &reloads, listeners.as_ref());

@@ -35,7 +35,7 @@ pub use kernel::Kernel;
 pub use policies::{AgentOptions, Policies};
 pub(crate) use serve::serve;
 pub use shadow::Shadow;
-pub use store::Store;
+pub use store::{SavedStates, Store};
 pub use turn::turn;
 pub use wait::Wait;
 

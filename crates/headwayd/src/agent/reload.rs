@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::learners::Learning;
-use super::{Agent, Kernel, Policies, is_refused};
+use super::{Agent, Kernel, Policies, SavedStates, is_refused};
 use crate::error::Result;
 
 /// The number of flows that get another policy between two reads of the ring. That takes about a
@@ -11,12 +11,12 @@ use crate::error::Result;
 pub const RENEWED_AT_ONCE: usize = 8;
 
 impl<K: Kernel> Agent<K> {
-    /// Takes other policies for new flows. [`Self::renew`] gives them to the present flows. If one
-    /// of the policies cannot be used, nothing changes.
+    /// Takes other policies for new flows, which start from these saved states. [`Self::renew`]
+    /// gives them to the present flows. If one of the policies cannot be used, nothing changes.
     ///
     /// # Errors
     /// One line, if one cannot be used.
-    pub fn take_policies(&mut self, policies: Option<Policies>) -> Result<()> {
+    pub fn take_policies(&mut self, policies: Option<Policies>, saved: SavedStates) -> Result<()> {
         if let Some(policies) = &policies {
             policies.check(self.program.controller(), self.options)?;
             // The new settings overwrite the flag.
@@ -24,6 +24,7 @@ impl<K: Kernel> Agent<K> {
             policies.configure(&mut self.program, self.options)?;
         }
         self.policies = policies;
+        self.store.take(saved);
         Ok(())
     }
 

@@ -156,10 +156,12 @@ fn fulfil(agent: &RefCell<Agent<Program>>, command: AgentCommand) -> serde_json:
             agent.borrow_mut().on_network(news);
             serde_json::Value::Null
         }
-        AgentCommand::Take(policies) => match agent.borrow_mut().take_policies(policies) {
-            Ok(()) => serde_json::json!({}),
-            Err(error) => serde_json::json!({ "error": error.to_string() }),
-        },
+        AgentCommand::Take(policies, saved) => {
+            match agent.borrow_mut().take_policies(policies, saved) {
+                Ok(()) => serde_json::json!({}),
+                Err(error) => serde_json::json!({ "error": error.to_string() }),
+            }
+        }
         AgentCommand::Renew(from) => serde_json::json!({ "next": agent.borrow_mut().renew(from) }),
     }
 }

@@ -11,9 +11,14 @@ use std::time::Duration;
 use headway_policy::model::sha256;
 use headway_policy::schemes::{Experience, PolicySpec};
 
-use super::{Class, Policies};
+use super::Class;
 use crate::error::{Error, Result};
-use crate::system::{clock, priority};
+use crate::system::priority;
+
+mod saved;
+
+use saved::Saved;
+pub use saved::SavedStates;
 
 /// What was learned for each policy and class of destinations. A new flow starts from it. Without a
 /// folder, every flow starts from the model.
@@ -131,33 +136,51 @@ impl Store {
         Ok(())
     }
 
-    /// Reads the saved states of these policies, so that files that cannot be used are logged and
-    /// set aside before the first flow.
-    pub fn read(&mut self, policies: &Policies) {
-        for (prefix, served) in policies.learners() {
-            self.set_aside_unclassed(served);
-            for class in Class::of_policy(prefix) {
-                self.learned(served, class);
+    /// Takes the saved states that a thread has [read](SavedStates::read). What the store has
+    /// already stays.
+    pub fn take(&mut self, saved: SavedStates) {
+        for (name, saved) in saved.0 {
+            if !self.learned.contains_key(&name) {
+                self.insert(name, saved);
             }
         }
     }
 
-    /// Sets aside the file of an agent from before there were classes: it was learned from flows to
-    /// all destinations, so it belongs to no class.
-    fn set_aside_unclassed(&mut self, served: &PolicySpec) {
-        let Some(folder) = &self.folder else { return };
-        let file = folder.join(name_of(served, None));
-        match set_aside(&file) {
-            Ok(kept) => tracing::warn!(
-                file = %file.display(), kept = %kept.display(),
-                "the file is not used, because an older headwayd learned it from flows to all classes of destinations"
-            ),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!(
-                file = %file.display(), %error,
-                "the file is not used, because an older headwayd learned it from flows to all classes of destinations; it cannot be renamed"
-            ),
-        }
+    fn insert(&mut self, name: String, saved: Saved) {
+        let learned = match saved {
+            Saved::State(bytes, read) => {
+                tracing::info!(
+                    file = name,
+                    bytes = bytes.len(),
+                    "flows start from saved state"
+                );
+                self.versions += 1;
+                Some(Learned {
+                    bytes,
+                    experience: read.updates(),
+                    read: Some(read),
+                    flow: 0,
+                    version: Version(self.versions),
+                })
+            }
+            Saved::Nothing => None,
+            Saved::Refused => {
+                self.read_only.insert(name.clone());
+                self.learned.insert(name, None);
+                return;
+            }
+            Saved::Unreadable(error) => {
+                if self.read_only.insert(name.clone()) {
+                    tracing::warn!(
+                        file = name, %error,
+                        "the saved state cannot be read now: flows begin with the model, and what they learn is not saved"
+                    );
+                }
+                return;
+            }
+        };
+        self.read_only.remove(&name);
+        self.learned.insert(name, learned);
     }
 
     /// Does it have a folder?
@@ -173,39 +196,8 @@ impl Store {
         let folder = self.folder.as_ref()?;
         let name = file_name(served, class);
         if !self.learned.contains_key(&name) {
-            let file = folder.join(&name);
-            self.versions += 1;
-            let version = Version(self.versions);
-            let read = match fs::read(&file) {
-                Ok(bytes) => understand(bytes, served, version).map(Some),
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-                Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(error.to_string()),
-                // This may pass, for instance if too many files are open. The next flow tries
-                // again.
-                Err(error) => {
-                    if self.read_only.insert(name) {
-                        tracing::warn!(
-                            file = %file.display(), %error,
-                            "the saved state cannot be read now: flows begin with the model, and what they learn is not saved"
-                        );
-                    }
-                    return None;
-                }
-            };
-            self.read_only.remove(&name);
-            let read = read.unwrap_or_else(|why| {
-                tracing::warn!(file = %file.display(), why, "flows start from the model, because their saved state is refused");
-                self.refuse(&name, &file);
-                None
-            });
-            if let Some(read) = &read {
-                tracing::info!(
-                    file = name,
-                    bytes = read.bytes.len(),
-                    "flows start from saved state"
-                );
-            }
-            self.learned.insert(name.clone(), read);
+            let saved = Saved::read(&folder.join(&name), served);
+            self.insert(name.clone(), saved);
         }
         let learned = self.learned.get_mut(&name)?.as_mut()?;
         if learned.read.is_none() {
@@ -213,20 +205,6 @@ impl Store {
             learned.read = served.experience(&learned.bytes).ok();
         }
         learned.read.as_ref()
-    }
-
-    /// Sets aside a file that could not be read, so that it is not overwritten.
-    fn refuse(&mut self, name: &str, file: &Path) {
-        match set_aside(file) {
-            Ok(kept) => tracing::warn!(file = %kept.display(), "the refused file is kept"),
-            Err(error) => {
-                tracing::warn!(
-                    file = %file.display(), %error,
-                    "the refused file cannot be renamed, so nothing that this policy learns is saved"
-                );
-                self.read_only.insert(name.to_owned());
-            }
-        }
     }
 
     /// Would it keep a state with this much experience? Not if another flow of the policy and class
@@ -430,37 +408,6 @@ fn remove(file: &Path) -> io::Result<()> {
 fn sync_folder(file: &Path) -> io::Result<()> {
     file.parent()
         .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-}
-
-/// Renames a file to `NAME.refused-<unix time>`, and returns that name. Files that were refused
-/// before stay.
-fn set_aside(file: &Path) -> io::Result<PathBuf> {
-    let name = |time: u64| PathBuf::from(format!("{}.refused-{time}", file.display()));
-    let free = (clock::unix_time()..).map(name);
-    let free = free.filter(|name| fs::symlink_metadata(name).is_err());
-    let aside = free.into_iter().next().unwrap_or_else(|| name(0));
-    fs::rename(file, &aside)?;
-    sync_folder(file)?;
-    Ok(aside)
-}
-
-/// Reads a saved state.
-///
-/// # Errors
-/// One line, if a flow cannot start from it.
-fn understand(
-    bytes: Vec<u8>,
-    served: &PolicySpec,
-    version: Version,
-) -> std::result::Result<Learned, String> {
-    let read = served.experience(&bytes).map_err(|e| e.to_string())?;
-    Ok(Learned {
-        bytes,
-        experience: read.updates(),
-        read: Some(read),
-        flow: 0,
-        version,
-    })
 }
 
 /// The file's name for a model, a spec and a class. The model's id and the class are for people. A

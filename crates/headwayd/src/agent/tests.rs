@@ -38,7 +38,8 @@ fn policies(spec: &str) -> Policies {
 
 /// Reloads part by part, as the control socket does.
 fn reload(agent: &mut Agent<Program>, spec: &str) {
-    agent.take_policies(Some(policies(spec))).expect("they fit");
+    let saved = SavedStates::default();
+    (agent.take_policies(Some(policies(spec)), saved)).expect("they fit");
     let mut next = Some(0);
     while let Some(from) = next {
         next = agent.renew(from);
@@ -196,7 +197,7 @@ fn many_flows_are_renewed_and_described_in_small_parts() {
     }
     // After two parts of a reload, the flows in them do not learn any more.
     agent
-        .take_policies(Some(policies("owl")))
+        .take_policies(Some(policies("owl")), SavedStates::default())
         .expect("they fit");
     let next = agent.renew(0).expect("more");
     let next = agent.renew(next).expect("more");

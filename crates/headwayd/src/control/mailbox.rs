@@ -9,7 +9,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde_json::Value;
 
 use super::patient::MOST_CLIENTS;
-use crate::agent::Policies;
+use crate::agent::{Policies, SavedStates};
 use crate::error::{Error, Result};
 use crate::network::News;
 
@@ -22,8 +22,8 @@ pub enum AgentCommand {
     Summary,
     /// Describe some of the flows, from this slot on.
     Flows(u16),
-    /// Use these policies for new flows.
-    Take(Option<Policies>),
+    /// Use these policies for new flows, which start from these saved states.
+    Take(Option<Policies>, SavedStates),
     /// Give the present policies to some of the flows, from this slot on.
     Renew(u16),
     /// Set parameters of one flow, or of all.

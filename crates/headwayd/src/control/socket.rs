@@ -180,7 +180,7 @@ mod tests {
         let socket = Socket::bind(&path).expect("a socket");
         let listener = socket.listener().expect("a descriptor");
         let (mailbox, sender) = Mailbox::new().expect("an eventfd");
-        let reloads = Reloads::new(None, sender.clone());
+        let reloads = Reloads::new(None, None, sender.clone());
         // Both serve until the process ends.
         thread::spawn(move || serve(&listener, &sender, &reloads, None));
         thread::spawn(move || {

@@ -1,13 +1,14 @@
 //! Work that takes long with many flows or large models. The thread of the client does it. It asks
 //! the agent for a small part at a time, so that the agent answers flows between two parts.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use serde_json::Value;
 
 use super::AgentCommand;
 use super::mailbox::Sender;
-use crate::agent::Policies;
+use crate::agent::{Policies, SavedStates};
 use crate::error::{Error, Result};
 use crate::system::capabilities;
 
@@ -35,15 +36,18 @@ pub fn status(agent: &Sender) -> Value {
 #[derive(Debug)]
 pub struct Reloads {
     policies: Option<Policies>,
+    /// The folder of saved states.
+    folder: Option<PathBuf>,
     agent: Sender,
     under_way: Mutex<()>,
 }
 
 impl Reloads {
-    /// Reloads of these policies, for this agent.
-    pub fn new(policies: Option<Policies>, agent: Sender) -> Reloads {
+    /// Reloads of these policies, for this agent, which saves what it learns in this folder.
+    pub fn new(policies: Option<Policies>, folder: Option<PathBuf>, agent: Sender) -> Reloads {
         Reloads {
             policies,
+            folder,
             agent,
             under_way: Mutex::new(()),
         }
@@ -77,7 +81,11 @@ impl Reloads {
     fn reload(&self, _one: &MutexGuard<'_, ()>) -> Result<()> {
         let policies = self.policies.as_ref().map(Policies::read_anew).transpose();
         let policies = policies.map_err(capabilities::explain)?;
-        refused(&self.agent.ask(AgentCommand::Take(policies)))?;
+        let saved = match (&self.folder, &policies) {
+            (Some(folder), Some(policies)) => SavedStates::read(folder, policies),
+            _ => SavedStates::default(),
+        };
+        refused(&self.agent.ask(AgentCommand::Take(policies, saved)))?;
         each_part(&self.agent, AgentCommand::Renew, |_| ())?;
         tracing::info!("the policies were read again");
         Ok(())

@@ -14,7 +14,9 @@ use headway_policy::{AgentSpec, Record};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Hold, Observer, Options, Simulation};
 use headwayd::Controller;
-use headwayd::agent::{Agent, AgentOptions, Kernel, Policies, Shadow, Store, Wait, turn};
+use headwayd::agent::{
+    Agent, AgentOptions, Kernel, Policies, SavedStates, Shadow, Store, Wait, turn,
+};
 
 use crate::program::Program;
 use crate::seen::{Seen, SharedSeen, Watched};
@@ -341,7 +343,7 @@ impl World {
         self.kernel.set_now(self.now());
         let policies = Policies::read([policy]).expect("a policy");
         let agent = self.agent.get_mut();
-        agent.take_policies(Some(policies)).expect("they fit");
+        (agent.take_policies(Some(policies), SavedStates::default())).expect("they fit");
         let mut next = Some(0);
         while let Some(from) = next {
             next = agent.renew(from);

@@ -7,7 +7,7 @@ use headway_cc::testing::{feedback, setup};
 use headway_cc::{CongestionControl, Duration, Time};
 use headway_kernel::{Datapath, FakeKernel};
 use headway_policy::Record;
-use headwayd::agent::{Agent, Policies, Wait, turn};
+use headwayd::agent::{Agent, Policies, SavedStates, Wait, turn};
 
 use crate::host::{self, Case, at, ms};
 use crate::program::Program;
@@ -118,7 +118,10 @@ fn an_agent_with_new_policies_counts_as_awake() {
     let asked = Asked::answered();
     asked.much_at_second_look();
     let policies = Policies::read(["owl"]).expect("a policy");
-    let taken = asked.agent.borrow_mut().take_policies(Some(policies));
+    let taken = asked
+        .agent
+        .borrow_mut()
+        .take_policies(Some(policies), SavedStates::default());
     taken.expect("they fit");
     asked.turn(|reading| {
         if reading == 0 {

@@ -5,6 +5,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use super::*;
+use crate::agent::Policies;
 
 const PUBLIC: Class = Class::Public;
 
@@ -298,7 +299,7 @@ fn a_file_from_before_there_were_classes_is_not_used() {
         let old = format!("{id}-{}.learned", &digest[..16]);
         fs::write(folder.0.join(&old), learned(&served)).expect("room");
         let mut store = Store::new(Some(folder.0.clone()));
-        store.read(&policies);
+        store.take(SavedStates::read(&folder.0, &policies));
         let prefix = Class::Prefix(prefix.parse().expect("a prefix"));
         for class in [PUBLIC, Class::Private, prefix] {
             assert!(store.learned(&served, class).is_none(), "{spec}, {class}");
@@ -324,7 +325,7 @@ fn unreadable_files_are_set_aside_at_the_start() {
     for class in [prefix, other, PUBLIC, Class::Private] {
         fs::write(folder.0.join(file_name(&served, class)), b"wrong").expect("room");
     }
-    Store::new(Some(folder.0.clone())).read(&policies);
+    SavedStates::read(&folder.0, &policies);
     let refused = |class| {
         let name = format!("{}.refused-", file_name(&served, class));
         files(&folder).iter().any(|file| file.starts_with(&name))
@@ -333,8 +334,29 @@ fn unreadable_files_are_set_aside_at_the_start() {
     // No flow of this agent would start from these.
     assert!(![other, PUBLIC, Class::Private].map(refused).contains(&true));
     let policies = Policies::read(["owl:online=true"]).expect("policies");
-    Store::new(Some(folder.0.clone())).read(&policies);
+    SavedStates::read(&folder.0, &policies);
     assert!(refused(PUBLIC) && refused(Class::Private) && !refused(other));
+}
+
+/// A reload does this: no flow waits for the disk.
+#[test]
+fn flows_start_from_states_that_another_thread_has_read() {
+    let (folder, served) = (Folder::new("another-thread"), served());
+    let policies = Policies::read([served.spec()]).expect("policies");
+    let file = folder.0.join(file_name(&served, PUBLIC));
+    fs::write(&file, learned(&served)).expect("room");
+    let read = || SavedStates::read(&folder.0, &policies);
+    let saved = std::thread::scope(|scope| scope.spawn(read).join()).expect("no panic");
+    // A file that is gone shows that the store does not read it again.
+    fs::remove_file(&file).expect("it is there");
+    let mut store = Store::new(Some(folder.0.clone()));
+    store.take(saved.clone());
+    assert_eq!(experience(&store, &served, PUBLIC), 0);
+    assert!(store.learned(&served, PUBLIC).is_some());
+    // What the store has learned since then stays.
+    store.keep(&served, PUBLIC, learned(&served), 1000, 1);
+    store.take(saved);
+    assert_eq!(experience(&store, &served, PUBLIC), 1000);
 }
 
 #[test]

@@ -8,6 +8,7 @@
 mod bpf;
 mod capability;
 mod cgroup;
+mod connect;
 mod namespaces;
 mod tun;
 
@@ -20,6 +21,7 @@ use std::process::ExitStatus;
 use nix::unistd::geteuid;
 
 pub use capability::Capability;
+pub use connect::connect_within;
 
 /// This machine, seen by a process whose request it refused.
 #[derive(Clone, Debug)]

@@ -3,13 +3,13 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration as Wait;
 
+use headway_machine::connect_within;
 use serde::Deserialize;
 
 /// BBR's model of a path.
@@ -99,9 +99,8 @@ impl Status {
 
 /// Asks a daemon for its status.
 fn ask(path: &Path) -> io::Result<Status> {
-    let mut daemon = UnixStream::connect(path)?;
+    let mut daemon = connect_within(path, Watch::PATIENCE)?;
     daemon.set_read_timeout(Some(Watch::PATIENCE))?;
-    daemon.set_write_timeout(Some(Watch::PATIENCE))?;
     daemon.write_all(b"status\n")?;
     daemon.shutdown(Shutdown::Write)?;
     let mut text = String::new();
@@ -112,7 +111,7 @@ fn ask(path: &Path) -> io::Result<Status> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     use super::*;
 

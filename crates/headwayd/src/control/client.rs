@@ -2,10 +2,10 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use headway_machine::connect_within;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -20,7 +20,17 @@ pub fn ask(path: &Path, word: &str) -> Result<Value> {
     let wrong = |why: &dyn std::fmt::Display| {
         Error::Failed(format!("no agent answers at {}: {why}", path.display()))
     };
-    let mut agent = UnixStream::connect(path).map_err(|e| nobody(path, &e))?;
+    let late = || {
+        Error::Failed(format!(
+            "the agent at {} has not answered for {} s; is it stopped?",
+            path.display(),
+            PATIENCE.as_secs()
+        ))
+    };
+    let mut agent = connect_within(path, PATIENCE).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => late(),
+        _ => nobody(path, &error),
+    })?;
     let asked = agent
         .set_read_timeout(Some(PATIENCE))
         .and_then(|()| writeln!(agent, "{word}"))
@@ -33,11 +43,7 @@ pub fn ask(path: &Path, word: &str) -> Result<Value> {
             "the reload is under way, and takes longer than {} s: the log of the agent says how it ends",
             PATIENCE.as_secs()
         )),
-        (_, ErrorKind::WouldBlock) => Error::Failed(format!(
-            "the agent at {} has not answered for {} s; is it stopped?",
-            path.display(),
-            PATIENCE.as_secs()
-        )),
+        (_, ErrorKind::WouldBlock) => late(),
         _ => wrong(&error),
     })?;
     let answer: Value = serde_json::from_str(&answer).map_err(|e| wrong(&e))?;

@@ -2,11 +2,12 @@
 //! socket's file can connect.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use headway_machine::connect_within;
 use nix::sys::stat::{Mode, umask};
 
 use super::mailbox::Sender;
@@ -19,6 +20,8 @@ use crate::programs::Listeners;
 /// The time for a whole command, and then for a client to read the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_WORD: u64 = 256;
+/// The time in which an agent that works accepts a client.
+const CONNECTS_WITHIN: Duration = Duration::from_secs(2);
 
 /// A socket of the file system. Dropping it removes its file.
 #[derive(Debug)]
@@ -37,8 +40,15 @@ impl Socket {
         let wrong = |why: &dyn std::fmt::Display| {
             Error::Usage(format!("--socket {}: {why}", path.display()))
         };
-        if UnixStream::connect(path).is_ok() {
-            return Err(wrong(&"another headwayd listens there"));
+        match connect_within(path, CONNECTS_WITHIN) {
+            Ok(_) => return Err(wrong(&"another headwayd listens there")),
+            // Its clients wait for it.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                return Err(wrong(
+                    &"another headwayd listens there, and does not answer",
+                ));
+            }
+            Err(_) => {}
         }
         let refused = |e: io::Error| {
             wrong(&format_args!(

@@ -65,7 +65,7 @@ def main(folder: Path) -> None:
             f"  {name}: median {median(index):.3f}, least {min(index):.3f}, below 0.6: {below[0.6]}, below 0.9: "
             f"{below[0.9]}, of {len(index)}"
         )
-    print("Runs in which the guard took over; flows (those that resume too) that end below 90% of the link:")
+    print("Runs in which the fallback took over; flows (those that resume too) that end below 90% of the link:")
     for (scenario, scheme), some in sorted(runs.items()):
         if scheme.startswith("rax:"):
             trips = sum(run["guard_trips"] > 0 for run in some)

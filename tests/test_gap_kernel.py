@@ -47,7 +47,7 @@ def test_the_kernel_has_its_own_target_next_to_the_emulator():
     assert kernel["target"] == {"throughput_mbps": "met", "delay_p95_ms": "missed"}
     assert (kernel["pairs"], kernel["guard_trips"]) == (3, [2])
     assert page.guards([row]) == [
-        "In the kernel, pantheon-default, owl: the guard took over 2 times, in 1 of 3 runs; "
+        "In the kernel, pantheon-default, owl: the fallback took over 2 times, in 1 of 3 runs; "
         "those runs show in part a classical controller, not the policy"
     ]
     # Only learned schemes have it, because newreno is the kernel's in the emulator already.

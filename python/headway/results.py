@@ -165,7 +165,7 @@ class Bench:
 
     @property
     def guarded(self) -> list[str]:
-        """Returns a line for each learned scheme whose flows the kernel's guard took over.
+        """Returns a line for each learned scheme whose flows the fallback took over.
 
         It says how often, and what that means.
         """
@@ -230,7 +230,10 @@ class Bench:
 
 
 def guarded(scheme: str, trips: Sequence[int], runs: int) -> str:
-    """Says that the guard took flows of a scheme over, a sentence without its full stop.
+    """Says that the fallback took flows of a scheme over, a sentence without its full stop.
+
+    That is Cubic after a trip of the guard. If a learner diverged, it is Cubic in the kernel and
+    NewReno in the simulator.
 
     Args:
         scheme: The scheme.
@@ -239,7 +242,7 @@ def guarded(scheme: str, trips: Sequence[int], runs: int) -> str:
     """
     times = "once" if sum(trips) == 1 else f"{sum(trips):,} times"
     return (
-        f"{scheme}: the guard took over {times}, in {len(trips)} of {runs} run{'s' * (runs > 1)}; those "
+        f"{scheme}: the fallback took over {times}, in {len(trips)} of {runs} run{'s' * (runs > 1)}; those "
         "runs show in part a classical controller, not the policy"
     )
 

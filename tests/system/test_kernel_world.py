@@ -109,7 +109,7 @@ def test_headwayd_serves_learned_schemes_while_the_bench_runs(scenario, tmp_path
     assert trips == [("owl", 3)] * 2 + [("owl:online=true", 3)] * 2 + [("cubic", 0)] * 2
     warnings = [line for line in done.stderr.splitlines() if "guard" in line]
     told = (
-        "the guard took over 6 times, in 2 of 2 runs; those runs show in part a classical controller, not the "
+        "the fallback took over 6 times, in 2 of 2 runs; those runs show in part a classical controller, not the "
         "policy"
     )
     assert warnings == [f"headway: warning: {s}: {told}" for s in ("owl", "owl:online=true")]

@@ -47,8 +47,9 @@ pub struct Metrics {
     pub delivered_packets: u64,
     /// Decisions of a learned controller that were ignored because a number was not finite.
     pub refused_decisions: u64,
-    /// How often the guard took flows from a learned controller. In world `kernel` only the pooled
-    /// row has it, because a daemon counts all its flows together.
+    /// How often the fallback took flows from a learned controller: because the guard tripped, or
+    /// because the learner diverged. In world `kernel` only the pooled row has it, because a daemon
+    /// counts all its flows together.
     pub guard_trips: u64,
 }
 

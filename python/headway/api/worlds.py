@@ -57,7 +57,7 @@ class Gap:
 
     @property
     def warnings(self) -> list[str]:
-        """Why the comparison is doubtful, a line each: left out, unfit, guard took over."""
+        """Why the comparison is doubtful, a line each: left out, unfit, fallback took over."""
         from headway.gap.page import guards
 
         unfit = [

@@ -67,7 +67,7 @@ def about(rows: Sequence[Row], command: str, notes: Sequence[str]) -> str:
 
 
 def circumstances(rows: Sequence[Row]) -> list[str]:
-    """Returns a line each on the runs, on unfit ones, and on where the guard took over.
+    """Returns a line each on the runs, on unfit ones, and on where the fallback took over.
 
     The first says how many runs there are, when, where and with which code they were made.
     """
@@ -99,7 +99,7 @@ def _count(rows: Sequence[Row]) -> str:
 
 
 def guards(rows: Sequence[Row]) -> list[str]:
-    """Says where the guard took over in the kernel, a sentence each without its full stop."""
+    """Says where the fallback took over in the kernel, a sentence each without its full stop."""
     return [
         f"In the kernel, {row['scenario']}, "
         + guarded(row["scheme"], row["kernel"]["guard_trips"], row["kernel"]["pairs"])

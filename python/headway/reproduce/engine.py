@@ -334,7 +334,7 @@ def _distinct(found: Runs) -> list[Run]:
 def of_real_time(found: Runs, shown: Runs) -> list[str]:
     """Returns notes about the runs.
 
-    They say which code made them, how many were unfit, and where the guard took over.
+    They say which code made them, how many were unfit, and where the fallback took over.
     """
     runs = _distinct(found)
     drawn = {id(run) for run in _distinct(shown)}

@@ -92,6 +92,8 @@ pub(super) struct Counters {
     pub flows_opened: u64,
     /// How often the guard took a connection from the policy.
     pub guard_trips: u64,
+    /// How often a policy gave its connection to Cubic for a while, because its learner diverged.
+    pub divergences: u64,
     /// Connections for which it had no slot.
     pub slots_full: u64,
 }
@@ -107,6 +109,7 @@ impl Counters {
         Counters {
             flows_opened: self.flows_opened.saturating_sub(before.flows_opened),
             guard_trips: self.guard_trips.saturating_sub(before.guard_trips),
+            divergences: self.divergences.saturating_sub(before.divergences),
             slots_full: self.slots_full.saturating_sub(before.slots_full),
         }
     }
@@ -321,7 +324,7 @@ pub(super) mod tests {
         Program(file)
     }
 
-    pub const READY: &str = r#"[ "$1" = status ] && { echo '{"flows":[],"counters":{"flows_opened":3,"guard_trips":2,"reports":9,"actions":9,"ring_dropped":0,"slots_full":1}}'; exit; }
+    pub const READY: &str = r#"[ "$1" = status ] && { echo '{"flows":[],"counters":{"flows_opened":3,"guard_trips":2,"divergences":4,"reports":9,"actions":9,"ring_dropped":0,"slots_full":1}}'; exit; }
 echo '{"event":"ready","controllers":[{"name":"'$5'","policy":"'$3'","model":"owl-v1@abcdef123456"}]}'
 echo $$ > "$(dirname "$7")/pid""#;
 
@@ -338,6 +341,7 @@ echo $$ > "$(dirname "$7")/pid""#;
         let expected = Counters {
             flows_opened: 3,
             guard_trips: 2,
+            divergences: 4,
             slots_full: 1,
         };
         assert_eq!(counters, expected);

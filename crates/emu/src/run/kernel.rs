@@ -148,7 +148,7 @@ fn hosting(daemons: &[Daemon]) -> Hosting {
     Hosting::Kernel(daemons.iter().map(|d| d.driver().clone()).collect())
 }
 
-/// Notes in a run's outcome how often the guard took over.
+/// Notes in a run's outcome how often Cubic took over: by the guard, or as a learner diverged.
 ///
 /// # Errors
 /// If the daemon did not serve the run's flows: then the run is no result of its scheme.
@@ -162,7 +162,7 @@ fn note(outcome: &mut Outcome, counted: Counters) -> Result<(), String> {
     if counted.flows_opened == 0 && pooled.metrics.delivered_packets > 0 {
         return Err("headwayd served none of the run's flows".to_owned());
     }
-    pooled.metrics.guard_trips = counted.guard_trips;
+    pooled.metrics.guard_trips = counted.guard_trips + counted.divergences;
     Ok(())
 }
 
@@ -319,15 +319,16 @@ mod tests {
     }
 
     #[test]
-    fn a_run_says_how_often_the_guard_took_over() {
+    fn a_run_says_how_often_cubic_took_over() {
         let counted = |flows_opened, guard_trips, slots_full| Counters {
             flows_opened,
             guard_trips,
+            divergences: 2 * guard_trips,
             slots_full,
         };
         let mut run = outcome(9);
         note(&mut run, counted(1, 3, 0)).unwrap();
-        assert_eq!(run.rows[0].metrics.guard_trips, 3);
+        assert_eq!(run.rows[0].metrics.guard_trips, 9);
         let full = note(&mut outcome(9), counted(1, 0, 2)).unwrap_err();
         assert_eq!(full, "headwayd had no room for some of the run's flows");
         let unseen = note(&mut outcome(9), counted(0, 0, 0)).unwrap_err();

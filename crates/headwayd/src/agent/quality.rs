@@ -8,11 +8,10 @@ use headway_fixed::{Carried, Guard, Limits};
 use headway_policy::Record;
 use zerocopy::transmute_ref;
 
-/// The number of seconds that are judged: the last minute.
-const SECONDS: usize = 60;
-const MINUTE: Duration = Duration::from_secs(SECONDS as u64);
+/// Seconds that began earlier are not judged.
+const MINUTE: Duration = Duration::from_secs(60);
 /// A flow with fewer judged seconds is not good.
-const LEAST_SECONDS: usize = 10;
+const LEAST_SECONDS: i64 = 10;
 
 /// Judges the last minute of a flow, by what its path has carried since the flow began.
 #[derive(Debug)]
@@ -26,9 +25,9 @@ pub struct Quality {
     is_excused: bool,
     /// What the path has carried over the whole flow, in fallback too.
     path: Carried,
-    /// The flow's utility minus Cubic's, in 1/65536, for each second in which only the path limited
-    /// the flow.
-    leads: VecDeque<i64>,
+    /// The flow's utility minus Cubic's, in 1/65536, for each second of the last minute in which
+    /// only the path limited the flow, and the end of that second.
+    leads: VecDeque<(Time, i64)>,
     /// When the flow was last in fallback.
     tripped: Option<Time>,
 }
@@ -86,10 +85,9 @@ impl Quality {
         }
         let own = (self.limits).utility(own, record.srtt_us, path.least_us);
         let cubics = self.guard.cubic_utility(&self.limits, path);
-        if self.leads.len() == SECONDS {
-            self.leads.pop_front();
-        }
-        self.leads.push_back(own - cubics);
+        self.leads.push_back((record.now(), own - cubics));
+        let old = |&mut (end, _): &mut (Time, i64)| record.now().since(end) >= MINUTE;
+        while self.leads.pop_front_if(old).is_some() {}
     }
 
     /// May other flows start from what it has learned? Not if the flow was in fallback within the
@@ -98,8 +96,12 @@ impl Quality {
     /// guard's epochs.
     pub fn is_good(&self, now: Time) -> bool {
         let is_calm = self.tripped.is_none_or(|at| now.since(at) >= MINUTE);
-        let (lead, count) = (self.leads.iter().sum::<i64>(), self.leads.len());
-        let is_near = lead + i64::from(self.limits.margin / 4) * count as i64 >= 0;
+        let leads = self
+            .leads
+            .iter()
+            .filter(|(end, _)| now.since(*end) < MINUTE);
+        let (lead, count) = leads.fold((0, 0), |(sum, count), (_, lead)| (sum + lead, count + 1));
+        let is_near = lead + i64::from(self.limits.margin / 4) * count >= 0;
         is_calm && count >= LEAST_SECONDS && is_near
     }
 }
@@ -207,12 +209,27 @@ mod tests {
         assert!(run.is_good());
     }
 
-    /// The policy is not to blame for what the application does not send.
+    /// The policy is not to blame for what the application does not send. But what it has learned
+    /// in a silent minute was not judged either.
     #[test]
     fn application_limited_seconds_are_not_judged() {
         let mut run = Run::default();
         run.goes_on(20, 1000, 22, 0);
-        run.goes_on(70, 100, 20, Record::APP_LIMITED);
+        run.goes_on(40, 100, 20, Record::APP_LIMITED);
         assert!(run.is_good());
+        run.goes_on(30, 100, 20, Record::APP_LIMITED);
+        assert!(!run.is_good());
+    }
+
+    /// The utility is the binary logarithm of the delivery rate, with the same queue.
+    #[test]
+    fn a_good_flow_is_at_most_half_a_unit_of_utility_below_cubic() {
+        for (below, is_good) in [(0.0, true), (0.4, true), (0.6, false)] {
+            let mut run = Run::default();
+            run.goes_on(10, 10_000, 22, 0);
+            let rate = (10_000.0 * f64::exp2(-below) / 100.0).round() as u64 * 100;
+            run.goes_on(70, rate, 22, 0);
+            assert_eq!(run.is_good(), is_good, "{below}");
+        }
     }
 }

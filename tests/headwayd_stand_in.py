@@ -57,6 +57,7 @@ def status(counts: Path) -> int:
     counted = {
         "flows_opened": asked,
         "guard_trips": asked * int(os.environ.get("STAND_IN_TRIPS", "0")),
+        "divergences": 0,
         "reports": 100 * asked,
         "actions": 100 * asked,
         "ring_dropped": 0,

@@ -298,7 +298,7 @@ def map_bytes(flows):
 
 
 def test_a_slot_takes_a_hundred_bytes_of_kernel_memory():
-    """docs/kernel.md, Many flows.
+    """docs/kernel-costs.md, Many flows.
 
     Most memory that does not depend on `--flows` is the ring of 4 MiB.
     """

@@ -107,7 +107,7 @@ def test_headwayd_serves_learned_schemes_while_the_bench_runs(scenario, tmp_path
         if flow == -1
     ]
     assert trips == [("owl", 3)] * 2 + [("owl:online=true", 3)] * 2 + [("cubic", 0)] * 2
-    warnings = [line for line in done.stderr.splitlines() if "guard" in line]
+    warnings = [line for line in done.stderr.splitlines() if "fallback" in line]
     told = (
         "the fallback took over 6 times, in 2 of 2 runs; those runs show in part a classical controller, not the "
         "policy"

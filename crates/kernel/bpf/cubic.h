@@ -28,7 +28,7 @@ struct headway_cubic {
 
 /*
  * The cube root of x below 2^48, off by one at most. Newton's steps come from above, without
- * branches.
+ * branches. The root of 0 would become 0, and the next step would divide by it: `| !x` makes it 1.
  */
 static inline __u64 headway_cbrt(__u64 x)
 {

@@ -35,7 +35,6 @@ typedef _Bool bool;
 #define BPF_RB_NO_WAKEUP 1
 #define BPF_RB_FORCE_WAKEUP 2
 #define BPF_RB_AVAIL_DATA 0
-#define BPF_RB_RING_SIZE 1
 
 /* include/uapi/linux/bpf.h numbers them. */
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;

@@ -34,6 +34,9 @@ pub struct Store {
     /// The names of files that could not be read and are still there. They are neither overwritten
     /// nor removed.
     read_only: HashSet<String>,
+    /// The names of files that could not be read since the last save. Flows do not try again until
+    /// the next, because a disk with errors may take long to report each.
+    unreadable: HashSet<String>,
     /// The names of files whose state has changed since the last save.
     changed: Vec<String>,
     /// The names of files that are being written now.
@@ -176,6 +179,7 @@ impl Store {
                         "the saved state cannot be read now: flows begin with the model, and what they learn is not saved"
                     );
                 }
+                self.unreadable.insert(name);
                 return;
             }
         };
@@ -195,7 +199,7 @@ impl Store {
         }
         let folder = self.folder.as_ref()?;
         let name = file_name(served, class);
-        if !self.learned.contains_key(&name) {
+        if !self.learned.contains_key(&name) && !self.unreadable.contains(&name) {
             let saved = Saved::read(&folder.join(&name), served);
             self.insert(name.clone(), saved);
         }
@@ -277,8 +281,9 @@ impl Store {
     }
 
     /// Begins to write what has changed. A failure is logged once, and tried again with the next
-    /// save.
+    /// save. New flows may try again to read what could not be read.
     pub fn save(&mut self) {
+        self.unreadable.clear();
         if !self.is_written_within(Duration::ZERO) {
             return;
         }

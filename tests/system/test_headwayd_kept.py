@@ -121,8 +121,11 @@ POLICIES = ("owl", "aurora", "rax-pretrained", "bbr-tuner-ppo")
 """One policy for each of our controllers."""
 
 
-def outlives(tmp_path, keep, policies, how):
-    """The agents of these policies end, and others adopt their flows and listening sockets."""
+def outlives(tmp_path, keep, policies, how, upgrade=lambda: None):
+    """The agents of these policies end, and others adopt their flows and listening sockets.
+
+    `upgrade` is called between the two.
+    """
     with ExitStack() as stack:
 
         def start(policy, name):
@@ -145,6 +148,7 @@ def outlives(tmp_path, keep, policies, how):
             one.flow.goes_on()
             # Without an agent the flow works.
             serve_client(one.listening)
+        upgrade()
         for one in all_:
             one.agent = start(one.policy, one.name)
             assert "adopted the pinned programs of an earlier agent" in one.agent.log
@@ -167,8 +171,19 @@ def test_flows_and_listening_sockets_survive_a_crash(tmp_path, keep):
     outlives(tmp_path, keep, POLICIES, signal.SIGKILL)
 
 
-def test_flows_and_listening_sockets_survive_an_upgrade(tmp_path, keep):
-    outlives(tmp_path, keep, ["owl"], signal.SIGTERM)
+def test_flows_and_listening_sockets_survive_an_upgrade(tmp_path, keep, monkeypatch):
+    """The second agent is another build: the license of its programs has another name."""
+    other = tmp_path / "headwayd"
+    other.write_bytes(Path(find_headwayd()).read_bytes().replace(b"Dual MIT/GPL", b"Dual BSD/GPL"))
+    other.chmod(0o755)
+
+    def upgrade():
+        monkeypatch.setenv("HEADWAYD", str(other))
+        # The kernel takes these programs too.
+        with serves("owl", keep, name=f"{NAME}new"):
+            assert version(keep, f"{NAME}new").name != version(keep, f"{NAME}0").name
+
+    outlives(tmp_path, keep, ["owl"], signal.SIGTERM, upgrade)
 
 
 @pytest.mark.parametrize("policy", ["owl", "aurora", "rax-pretrained"])
@@ -253,9 +268,9 @@ def test_unload_removes_everything(tmp_path, keep):
         flow.goes_on()
 
 
-def version(keep):
-    """The folder of the pins."""
-    (folder,) = (keep / NAME).iterdir()
+def version(keep, name=NAME):
+    """The folder of the pins. Its name has the program, the ABI and the digest."""
+    (folder,) = (keep / name).iterdir()
     return folder
 
 

@@ -159,7 +159,7 @@ impl Guard {
         native::headway_native_guard_restart(self, limits, record)
     }
 
-    /// Has Cubic the flow so newly that losses are of what the policy sent?
+    /// Has the policy sent too much, and so recently that losses are of what it sent?
     pub fn ignores_loss(&self, limits: &Limits, now_ns: u64, srtt_us: u32) -> bool {
         native::headway_native_guard_ignores_loss(self, limits, now_ns, srtt_us) != 0
     }

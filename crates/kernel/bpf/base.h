@@ -167,8 +167,8 @@ static __always_inline void cubic_restart(struct sock *sk)
 }
 
 /*
- * The ssthresh after a loss: Cubic's. Soon after a trip it stays, because the policy sent what is
- * lost now.
+ * The ssthresh after a loss or a mark: Cubic's. For losses soon after a trip it may stay, because
+ * the policy sent what is lost now.
  */
 static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 {
@@ -176,9 +176,9 @@ static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 	const struct headway_settings *set = the_settings();
 	struct flow *f = kept_of(sk);
 
-	if (f && set && f->in_fallback &&
+	if (f && set && f->in_fallback && tp->lost_out &&
 	    headway_guard_ignores_loss(&f->guard, limits_of(f, set), bpf_ktime_get_ns(),
-				 f->srtt_us >> 3) &&
+				       f->srtt_us >> 3) &&
 	    tp->snd_ssthresh < TCP_INFINITE_SSTHRESH)
 		return tp->snd_ssthresh;
 	return cubictcp_recalc_ssthresh(sk);
@@ -223,6 +223,9 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 		if (tp->snd_ssthresh > ssthresh)
 			tp->snd_ssthresh = ssthresh;
 		f->undo_most = ssthresh;
+		/* The policy's window would leave at this acknowledgement as one burst. */
+		if (tp->snd_cwnd > in_flight(tp) + 1)
+			set_cwnd(tp, in_flight(tp) + 1);
 		return;
 	}
 	tp->snd_ssthresh = ssthresh;

@@ -122,6 +122,13 @@ static inline __u64 headway_guard_rate(struct headway_guard *g, const struct hea
 	return wanted > most ? most : wanted;
 }
 
+/* Has the guard taken the flow because the policy sent more than the path carries? */
+static inline int headway_guard_has_sent_too_much(const struct headway_guard *g)
+{
+	return g->reason == HEADWAY_TOO_LOSSY || g->reason == HEADWAY_TOO_SLOW ||
+	       g->reason == HEADWAY_TOO_WILD;
+}
+
 /*
  * Returns the ssthresh from which Cubic takes over, in packets. After a policy that sent too much
  * it is near what the path carries. After a policy that sent too little that is unknown, so
@@ -137,8 +144,7 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g,
 	__u64 rtt_us = headway_at_most(r->min_rtt_us, HEADWAY_RTT_MOST);
 	/* Below 2^40 times 2^24. Cubic's next loss leaves it what the path carries. */
 	__u64 bdp = (peak * rtt_us >> 8) / (1000000 / 10 * HEADWAY_CUBIC_BETA) + 1;
-	int is_too_large = g->reason == HEADWAY_TOO_LOSSY || g->reason == HEADWAY_TOO_SLOW ||
-			   g->reason == HEADWAY_TOO_WILD;
+	int is_too_large = headway_guard_has_sent_too_much(g);
 
 	if (!g->reason)
 		is_too_large = (__u64)r->cwnd * HEADWAY_CUBIC_ONE > l->ahead * cubic->cwnd;
@@ -158,13 +164,15 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g,
 }
 
 /*
- * Losses shortly after a trip are of packets that the policy sent. Cubic's window started low
- * enough, and is not reduced for them again.
+ * Losses shortly after a trip are of packets that the policy sent. If it sent too much, Cubic's
+ * window started low enough, and is not reduced for them again.
  */
 static inline int headway_guard_ignores_loss(const struct headway_guard *g,
-				       const struct headway_limits *l, __u64 now_ns, __u32 srtt_us)
+					     const struct headway_limits *l, __u64 now_ns,
+					     __u32 srtt_us)
 {
-	return g->reason && headway_since(now_ns, g->since_ns) < 1000ull * l->spared_rtts * srtt_us;
+	return headway_guard_has_sent_too_much(g) &&
+	       headway_since(now_ns, g->since_ns) < 1000ull * l->spared_rtts * srtt_us;
 }
 
 static inline int headway_guard_trip(struct headway_guard *g, const struct headway_limits *l,

@@ -80,9 +80,10 @@ static __always_inline __u64 cubic_rate(struct sock *sk, const struct flow *f,
 					const struct headway_settings *set, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	/* A smaller path MTU enters TCP_CA_Loss, and sets no ssthresh. */
+	bool has_ssthresh = state >= TCP_CA_CWR && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH;
 
-	return rate_of(sk, set, state >= TCP_CA_CWR ? tp->snd_ssthresh : tp->snd_cwnd,
-		       f->srtt_us >> 3);
+	return rate_of(sk, set, has_ssthresh ? tp->snd_ssthresh : tp->snd_cwnd, f->srtt_us >> 3);
 }
 
 /* The policy that is evaluated here takes a record, and may change the rate. */

@@ -35,7 +35,7 @@ use crate::abi::{
     ASK_AGAIN, ActionSlot, LATEST_DUE, LEARNER, LEAVE, LOOK_AGAIN, SET_CWND, SettingValues,
 };
 use crate::fake::FlowSlot;
-use crate::tcp_sock::TCP_CA_CWR;
+use crate::tcp_sock::{TCP_CA_CWR, TCP_CA_RECOVERY};
 use crate::window::{Window, kernels_cubic};
 use crate::{FakeKernel, TcpSock};
 
@@ -185,7 +185,8 @@ impl Datapath {
     fn give_to_cubic(&mut self, record: &Record) {
         let mut control = self.control();
         let is_paced = !matches!(self.base, BaseController::Base(_));
-        if is_paced && self.sock.icsk_ca_state < TCP_CA_CWR {
+        let is_prrs = [TCP_CA_CWR, TCP_CA_RECOVERY].contains(&self.sock.icsk_ca_state);
+        if is_paced && !is_prrs {
             let mss = self.setup.mss;
             let flying = mss * u64::from(self.sock.in_flight());
             control.cwnd = control.cwnd.min(flying.max(self.setup.initial_cwnd));

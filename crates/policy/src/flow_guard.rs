@@ -2,7 +2,7 @@
 
 use headway_cc::schemes::cubic;
 use headway_cc::{
-    Base, Bytes, CongestionControl, Control, Feedback, Probe, Rate, Setup, Time, Values,
+    Base, Bytes, Congestion, CongestionControl, Control, Feedback, Probe, Rate, Setup, Time, Values,
 };
 use headway_fixed::{Guard, Limits, Verdict};
 use zerocopy::transmute_ref;
@@ -102,15 +102,16 @@ impl FlowGuard {
         (cwnd, ssthresh)
     }
 
-    /// The feedback for Cubic. Shortly after a trip it hides losses of packets that the policy
-    /// sent, so that they do not lower Cubic's window.
+    /// The feedback for Cubic. Shortly after a trip of a policy that sent too much it hides losses
+    /// of its packets, so that they do not lower Cubic's window.
     pub fn feedback_for_cubic<'a>(&self, feedback: &Feedback<'a>) -> Feedback<'a> {
         let rtt_us = (feedback.rtt_stats.smoothed.as_nanos() / 1000) as u32;
         let is_spared = self
             .guard
             .ignores_loss(&self.limits, feedback.now.as_nanos(), rtt_us);
         Feedback {
-            congestion: feedback.congestion.filter(|_| !is_spared),
+            congestion: (feedback.congestion)
+                .filter(|what| !(is_spared && *what == Congestion::Loss)),
             ..*feedback
         }
     }

@@ -97,7 +97,7 @@ pub struct Flow {
     has_ended_learning: bool,
     /// The network's name for its path; empty if the network does not report it.
     path: String,
-    /// When the network last reported the path.
+    /// The time of the newest report of the network that the flow has looked at.
     last_news: Time,
     /// The flow should learn, but the limit on learners was reached.
     pub is_refused: bool,
@@ -339,13 +339,13 @@ impl Flow {
 
     /// Takes the network's newest report about its path, once.
     pub fn on_network(&mut self, paths: &Paths) {
-        let Some((path, heard)) = paths.of(self.local.ip(), self.remote.ip()) else {
+        let Some(heard) = paths.heard().filter(|heard| *heard > self.last_news) else {
             return;
         };
-        if heard <= self.last_news {
-            return;
-        }
         self.last_news = heard;
+        let Some(path) = paths.of(self.local.ip(), self.remote.ip()) else {
+            return;
+        };
         if self.path != path.name {
             self.path.clone_from(&path.name);
         }

@@ -154,12 +154,10 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Takes what the network reports about its paths.
+    /// Takes what the network reports about its paths. Each flow looks for its path with its next
+    /// record, in its user's time.
     pub(crate) fn on_network(&mut self, news: News) {
         self.paths.take(news);
-        for flow in self.flows.iter_mut() {
-            flow.on_network(&self.paths);
-        }
     }
 
     /// A flow opens. The slot's previous flow has ended; its CLOSE may have been dropped.
@@ -265,6 +263,7 @@ impl<K: Kernel> Agent<K> {
         let Some(flow) = self.flows.of(&report.header) else {
             return;
         };
+        flow.on_network(&self.paths);
         let thought = flow.acknowledged(due);
         let is_asked = flow.on_record(&report.record);
         flow.tell_range();

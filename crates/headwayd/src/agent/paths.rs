@@ -4,13 +4,13 @@ use std::net::IpAddr;
 
 use headway_cc::Time;
 
-use crate::network::{News, Path};
+use crate::network::{News, Path, PathTable};
 use crate::system::clock;
 
 /// The reports of a measurement agent, if there is one.
 #[derive(Debug, Default)]
 pub struct Paths {
-    paths: Vec<Path>,
+    paths: PathTable,
     heard: Option<Time>,
     events: u64,
     refused: u64,
@@ -46,13 +46,14 @@ impl Paths {
         }
     }
 
-    /// The path from one address to another, and when it was reported. If several match, the
-    /// longest receiver's prefix decides, and then the longest sender's prefix.
-    pub fn of(&self, local: IpAddr, remote: IpAddr) -> Option<(&Path, Time)> {
-        let takes = |path: &&Path| path.from.contains(&local) && path.to.contains(&remote);
-        let lengths = |path: &&Path| (path.to.prefix_len(), path.from.prefix_len());
-        let found = self.paths.iter().filter(takes).max_by_key(lengths)?;
-        Some((found, self.heard?))
+    /// The time of the newest report.
+    pub fn heard(&self) -> Option<Time> {
+        self.heard
+    }
+
+    /// The path from one address to another, if the newest report has it.
+    pub fn of(&self, local: IpAddr, remote: IpAddr) -> Option<&Path> {
+        self.paths.of(local, remote)
     }
 
     /// The status of the reports; `None` if no measurement agent was ever asked.
@@ -77,48 +78,24 @@ mod tests {
 
     use super::*;
 
-    fn path(name: &str, from: &str, to: &str) -> Path {
-        Path {
-            name: name.to_owned(),
-            from: from.parse().unwrap(),
-            to: to.parse().unwrap(),
-            view: NetworkView::default(),
-        }
-    }
-
     fn heard(paths: Vec<Path>) -> News {
         News::Paths {
             heard: Time::from_nanos(5),
-            paths,
+            paths: paths.into_iter().collect(),
             refused: 0,
         }
     }
 
     #[test]
-    fn a_flow_takes_the_path_with_the_longest_prefixes() {
-        let mut paths = Paths::default();
-        assert_eq!(paths.describe(), None);
-        paths.take(heard(vec![
-            path("all", "0.0.0.0/0", "0.0.0.0/0"),
-            path("to", "10.0.0.0/8", "10.1.0.0/16"),
-            path("both", "10.0.0.0/24", "10.1.0.0/16"),
-            path("other", "10.0.1.0/24", "10.1.0.1/32"),
-        ]));
-        let of = |from: &str, to: &str| {
-            let found = paths.of(from.parse().unwrap(), to.parse().unwrap());
-            found.map(|(path, at)| (path.name.as_str(), at.as_nanos()))
-        };
-        assert_eq!(of("10.0.0.1", "10.1.0.1"), Some(("both", 5)));
-        assert_eq!(of("10.0.2.1", "10.1.0.1"), Some(("to", 5)));
-        assert_eq!(of("10.0.1.1", "10.1.0.1"), Some(("other", 5)));
-        assert_eq!(of("192.0.2.1", "10.1.0.1"), Some(("all", 5)));
-        assert_eq!(of("::1", "::1"), None);
-    }
-
-    #[test]
     fn silence_is_counted_and_keeps_the_last_report() {
         let mut paths = Paths::default();
-        paths.take(heard(vec![path("one", "0.0.0.0/0", "0.0.0.0/0")]));
+        assert_eq!(paths.describe(), None);
+        paths.take(heard(vec![Path {
+            name: "one".to_owned(),
+            from: "0.0.0.0/0".parse().unwrap(),
+            to: "0.0.0.0/0".parse().unwrap(),
+            view: NetworkView::default(),
+        }]));
         paths.take(News::Silence("connection refused".to_owned()));
         assert!(
             paths

@@ -92,7 +92,9 @@ impl Drop for DefaultController {
         if now.trim() == self.ours
             && let Err(error) = fs::write(DEFAULT, &self.before)
         {
+            // The next agent, or `headwayd unload`, restores it from the file.
             tracing::error!(%error, before = self.before, "cannot restore {DEFAULT}");
+            return;
         }
         let _ = fs::remove_file(&self.kept);
     }

@@ -45,8 +45,10 @@ pub fn start(as_json: bool) {
     // The lines before a panic are those that explain it.
     let report = panic::take_hook();
     panic::set_hook(Box::new(move |what| {
-        finish();
-        report(what);
+        // The report of the panic would wait for a reader that stalls, and the agent would not end.
+        if finish() {
+            report(what);
+        }
     }));
 }
 

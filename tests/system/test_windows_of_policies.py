@@ -5,13 +5,14 @@ on scripted flows.
 
 import signal
 import socket
+import time
 
 import pytest
 
 from kernel.models import HOLD
 from packets.flow import LOSS, MSS
 from packets.scripts import NO_PROBES, PLENTY
-from test_good_citizen import in_time, is_kept, of_the_policy, pacing_rate, seen, serving
+from test_good_citizen import TRIES, in_time, is_kept, of_the_policy, pacing_rate, seen, serving
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 
@@ -90,6 +91,38 @@ def test_a_paced_flow_keeps_the_window_of_one_packet_after_a_timeout(tmp_path):
     assert (after.state, after.cwnd) == (LOSS, 1)
     # The acknowledgement proves the path, so the rate decides again.
     assert later.cwnd > 2
+
+
+def test_cubic_takes_over_without_a_burst_while_losses_are_repaired_after_a_timeout(tmp_path):
+    """The policy's rate decides again after the first acknowledgement, and its window is large.
+
+    Slow start has to begin with the packets in flight.
+    """
+    with serving(tmp_path / "model", "headway_rate", HOLD) as agent:
+
+        def play(flow):
+            # A longer RTT brings a larger window.
+            of_the_policy(agent, flow)
+            while not (came := flow.silence(60))[-1].again:
+                pass
+            flow.ack(came[-1:])
+            agent.signal(signal.SIGSTOP)
+            bound = flow.info().cwnd
+            for _ in range(TRIES):
+                # This is longer than the guard waits for an answer, and shorter than a timeout.
+                flow.wait(time.monotonic() + 0.15)
+                flow.ack(flow.flight()[:1])
+                if (later := flow.info()).cwnd < bound:
+                    break
+            agent.signal(signal.SIGCONT)
+            return bound, later, flow.in_flight()
+
+        bound, later, flying = in_time(
+            agent, "headway_rate", play, lambda told: not is_kept(told), sysctls=NO_PROBES, late_s=30.0
+        )
+    assert later.state == LOSS
+    # Slow start added a packet for the acknowledgement.
+    assert later.cwnd <= flying + 2 < bound
 
 
 def test_cubic_takes_over_a_paced_flow_with_its_packets_in_flight(tmp_path):

@@ -185,7 +185,7 @@ def under_way(attack: str, controller: str, control: str, user: int = USER) -> I
     # The socket's own mode has to refuse the clients, and not its folder's mode.
     Path(control).parent.chmod(0o711)
     command = [sys.executable, __file__, attack, controller, control, str(user)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         try:
             assert process.stdout
             assert process.stdout.readline() == "begun\n"

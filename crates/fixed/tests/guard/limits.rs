@@ -181,7 +181,12 @@ const SITUATIONS: &[Situation] = &[
         (probation_of(l, &mut guard, &mut flow) / 1000).to_string()
     }),
     ("a loss 150 ms after a trip", |l| {
-        let (guard, flow) = tripped(l);
+        let (mut guard, mut flow) = begun();
+        let wild = |g: &mut Guard, f: &mut Flow| {
+            f.delivered += 10;
+            g.cwnd(l, 1 << 40);
+        };
+        follow_by(l, &mut guard, &mut flow, 1000, wild);
         let at = (flow.now_ms + 150) * MS;
         guard.ignores_loss(l, at, 100_000).to_string()
     }),

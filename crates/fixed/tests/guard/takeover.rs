@@ -105,3 +105,36 @@ fn fallback_after_slow_start_keeps_the_window() {
         assert_eq!(restart(past, 100), 100, "{past}");
     }
 }
+
+/// After another trip Cubic may begin in slow start, far below its ssthresh. A loss ends that.
+#[test]
+fn only_losses_of_a_policy_that_sent_too_much_are_ignored() {
+    let ignores = |change: &mut dyn FnMut(&mut Guard, &mut Flow)| {
+        let (mut guard, mut flow) = begun();
+        guard.ask(flow.now_ms * MS);
+        let (at, reason) = follow(&mut guard, &mut flow, 2000, change).expect("a trip");
+        let limits = Limits::default();
+        // The smoothed RTT is 100 ms.
+        let soon = guard.ignores_loss(&limits, (at + 150) * MS, 100_000);
+        assert!(!guard.ignores_loss(&limits, (at + 250) * MS, 100_000));
+        (reason, soon)
+    };
+    let limits = Limits::default();
+    let answer = |g: &mut Guard, f: &Flow| {
+        let now = f.now_ms * MS;
+        g.answer(&limits, now, now, now);
+    };
+    let stale = ignores(&mut |_, f| f.delivered += 10);
+    assert_eq!(stale, (Reason::Stale, false));
+    let wild = ignores(&mut |g, f| {
+        answer(g, f);
+        f.delivered += 10;
+        g.cwnd(&limits, 1 << 40);
+    });
+    assert_eq!(wild, (Reason::Wild, true));
+    let lossy = ignores(&mut |g, f| {
+        answer(g, f);
+        (f.delivered, f.lost, f.cwnd) = (f.delivered + 7, f.lost + 3, 1000);
+    });
+    assert_eq!(lossy, (Reason::Lossy, true));
+}

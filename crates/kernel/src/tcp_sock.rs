@@ -6,7 +6,7 @@ use headway_policy::Record;
 /// From `TCP_CA_CWR` on the kernel reduces the window.
 pub(crate) const TCP_CA_CWR: u8 = 2;
 /// From `TCP_CA_Recovery` on the kernel repairs losses.
-const TCP_CA_RECOVERY: u8 = 3;
+pub(crate) const TCP_CA_RECOVERY: u8 = 3;
 const TCP_CA_LOSS: u8 = 4;
 
 /// What the BPF program reads of a socket, in the kernel's units, and what it stores for it.

@@ -443,11 +443,12 @@ fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     store.finish();
     assert_eq!(files(&folder), [file_name(&served, PUBLIC)]);
     assert!(file.is_symlink(), "it is not overwritten");
+    assert!(store.learned(&served, PUBLIC).is_none());
     fs::remove_file(&file).expect("it is there");
     fs::write(&file, learned(&served)).expect("room");
     let known = learned(&served);
     // No flow waits for the disk again before the next save.
-    assert_eq!(goes_on_from(&mut store, &served), None);
+    assert!(store.learned(&served, PUBLIC).is_none());
     store.save();
     assert_eq!(goes_on_from(&mut store, &served), Some((known.clone(), 0)));
     assert!(store.wants(&served, PUBLIC, 1000));
@@ -513,17 +514,19 @@ fn a_wrong_file_is_refused_with_one_line() {
         ),
         (&rax, short, ""),
     ] {
-        let said = understand(bytes, served, Version(1)).expect_err("it is wrong");
+        let said = served
+            .experience(&bytes)
+            .expect_err("it is wrong")
+            .to_string();
         assert!(
             said.contains(why) && !said.is_empty() && !said.contains('\n'),
             "{said}"
         );
     }
     for (served, right) in [(&owl, right), (&rax, whole)] {
-        let found = understand(right.clone(), served, Version(1)).expect("it is right");
-        assert_eq!(found.bytes, right);
+        let found = served.experience(&right).expect("it is right");
         assert_eq!(
-            found.experience > 200,
+            found.updates() > 200,
             served.agent().is_none(),
             "a learner says it"
         );

@@ -546,10 +546,10 @@ class Batch:
         convergence_s, sent_packets, delivered_packets, refused_decisions (decisions of a learned
         controller that did nothing because a number was not finite), guard_trips (how often the
         fallback took a flow from its policy: by the guard, or as a learner diverged; in world
-        "kernel" for all flows together). A metric that does not apply is None. A run in real time also has lateness_p50_ms, lateness_p99_ms,
-        longest_stall_ms, emulator_wait_ms, host_wait_ms, cpu_idle, emulator_cpu, unexplained_loss,
-        and unfit: one line that says how the machine changed the run's numbers (docs/fitness.md).
-        In simulated time these are None.
+        "kernel" for all flows together). A metric that does not apply is None. A run in real time
+        also has lateness_p50_ms, lateness_p99_ms, longest_stall_ms, emulator_wait_ms, host_wait_ms,
+        cpu_idle, emulator_cpu, unexplained_loss, and unfit: one line that says how the machine
+        changed the run's numbers (docs/fitness.md). In simulated time these are None.
         """
     def series(self) -> list[dict[str, Any]]:
         """Returns the time series of the recorded runs.

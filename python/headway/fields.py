@@ -90,7 +90,8 @@ RESULTS = (
         "guard_trips",
         "int64",
         "",
-        "How often the fallback took over a flow: by the guard, or as a learner diverged. World `kernel`: in flow -1 only.",
+        "How often the fallback took over a flow: by the guard, or as a learner diverged. World `kernel`: in "
+        "flow -1 only.",
     ),
     Field(
         "lateness_p50_ms",

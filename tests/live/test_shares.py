@@ -60,8 +60,8 @@ def test_answers_are_in_time_while_another_user_attacks(case, bpffs, tmp_path):
         Slots(bpffs, FLOWS) as slots,
         pairs(name, 1) as (own,),
     ):
-        # The agent and the attacker share the processors as two services do: each is in a session of
-        # its own, and nice values count only within one.
+        # The agent and the attacker share the processors as two services do: each is in a session
+        # of its own, and nice values count only within one.
         Path("/proc", str(agent.process.pid), "autogroup").write_text(WEIGHS)
         found = {"alone": answers_ms(agent, slots, own)}
         with attacks.under_way(attack, name, agent.socket) as attacker:

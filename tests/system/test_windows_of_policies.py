@@ -10,7 +10,7 @@ import time
 import pytest
 
 from kernel.models import HOLD
-from packets.flow import LOSS, MSS
+from packets.flow import LOSS, MSS, RECOVERY
 from packets.scripts import NO_PROBES, PLENTY
 from test_good_citizen import TRIES, in_time, is_kept, of_the_policy, pacing_rate, seen, serving
 
@@ -93,15 +93,14 @@ def test_a_paced_flow_keeps_the_window_of_one_packet_after_a_timeout(tmp_path):
     assert later.cwnd > 2
 
 
-def test_cubic_takes_over_without_a_burst_while_losses_are_repaired_after_a_timeout(tmp_path):
-    """The policy's rate decides again after the first acknowledgement, and its window is large.
+def test_cubic_takes_over_in_recovery_without_a_burst(tmp_path):
+    """The window that follows the policy's rate has room for all that is marked as lost.
 
-    Slow start has to begin with the packets in flight.
+    Cubic does not pace, and would fill this room at once. PRR begins with the packets in flight.
     """
     with serving(tmp_path / "model", "headway_rate", HOLD) as agent:
 
         def play(flow):
-            # A longer RTT brings a larger window.
             of_the_policy(agent, flow)
             while not (came := flow.silence(60))[-1].again:
                 pass
@@ -109,20 +108,19 @@ def test_cubic_takes_over_without_a_burst_while_losses_are_repaired_after_a_time
             agent.signal(signal.SIGSTOP)
             bound = flow.info().cwnd
             for _ in range(TRIES):
-                # This is longer than the guard waits for an answer, and shorter than a timeout.
+                # Later retransmissions are acknowledged first, so those before them count as lost.
                 flow.wait(time.monotonic() + 0.15)
                 flow.ack(flow.flight()[:1])
                 if (later := flow.info()).cwnd < bound:
                     break
             agent.signal(signal.SIGCONT)
-            return bound, later, flow.in_flight()
+            return bound, later, len(flow.flight())
 
-        bound, later, flying = in_time(
-            agent, "headway_rate", play, lambda told: not is_kept(told), sysctls=NO_PROBES, late_s=30.0
-        )
-    assert later.state == LOSS
-    # Slow start added a packet for the acknowledgement.
-    assert later.cwnd <= flying + 2 < bound
+        options = {"sysctls": {**NO_PROBES, "tcp_frto": 0}, "late_s": 30.0}
+        bound, later, sent = in_time(agent, "headway_rate", play, lambda told: not is_kept(told), **options)
+    assert later.state >= RECOVERY
+    assert later.cwnd < bound / 2
+    assert sent <= 2
 
 
 def test_cubic_takes_over_a_paced_flow_with_its_packets_in_flight(tmp_path):

@@ -14,8 +14,8 @@ use super::Path;
 pub struct PathTable {
     /// The paths by receivers and senders.
     paths: HashMap<(IpNet, IpNet), Path>,
-    /// The lengths of both prefixes. The longest receiver's prefix comes first, and then the longest
-    /// sender's.
+    /// The lengths of both prefixes. The longest receiver's prefix comes first, and then the
+    /// longest sender's.
     lengths: BTreeSet<Reverse<(u8, u8)>>,
 }
 

@@ -117,8 +117,8 @@ def fig1(lab: Lab) -> FigureJob:
         _of_runs(
             "fig1-kernel.at-most-two-trips",
             "Ours: ... with at most two fallbacks a run",
-            "share of runs in which Cubic takes the flow over at most twice in 600 s, by the guard or as the learner "
-            "diverged; threshold: 100%",
+            "share of runs in which Cubic takes the flow over at most twice in 600 s, by the guard or as the "
+            "learner diverged; threshold: 100%",
             measured,
             live,
             lambda run: run["guard_trips"] <= MOST_TRIPS,

@@ -50,7 +50,7 @@ def every(models: Path, int8: str | None) -> dict[str, Variant]:
     found = {
         YARDSTICK: Variant("the kernel's Cubic", (), kernel="cubic"),
         "cubic-small": Variant(
-            "the kernel's Cubic, with a receive window of 150 kB", (), kernel="cubic", client=("-w", "150K")
+            "the kernel's Cubic, with socket buffers of 150 kB", (), kernel="cubic", client=("-w", "150K")
         ),
         "bbr": Variant("the kernel's BBR", (), kernel="bbr"),
         "owl-no-agent": Variant("headway_owl, no agent", _unserved("headway_owl")),

@@ -274,3 +274,27 @@ def test_a_topology_with_a_byte_order_mark_is_read(tmp_path):
     path = tmp_path / "net.toml"
     path.write_bytes(codecs.BOM_UTF8 + CHAIN.encode())
     assert load(path) == parse(tomllib.loads(CHAIN), str(path))
+
+
+def test_a_program_that_ends_as_all_switches_have_answered_does_not_wait_for_more():
+    """It cancels the wait. wait_for() of Python 3.11 drops a cancellation at that moment."""
+
+    async def scene():
+        watch, _ = chain(CHAIN.replace('period = "1s"', 'period = "2s"'))
+        begun = asyncio.Event()
+
+        class Round(asyncio.Event):
+            async def wait(self):
+                begun.set()
+                return await super().wait()
+
+        watch._round = Round()
+        waiting = asyncio.create_task(watch.rounds())
+        await begun.wait()
+        await asyncio.sleep(0)
+        watch._round.set()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asyncio.run(scene())

@@ -184,8 +184,10 @@ class Watch:
         period_s = self.topology.period_s
         # A source that reports too often makes no more snapshots.
         await asyncio.sleep(period_s / 2)
+        # asyncio.wait_for() of Python 3.11 ignores a cancellation that comes as the round ends.
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._round.wait(), period_s / 2)
+            async with asyncio.timeout(period_s / 2):
+                await self._round.wait()
 
     def _age_s(self, name: str) -> float | None:
         taken_s = self._ledgers[name].taken_s

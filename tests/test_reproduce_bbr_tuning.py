@@ -328,6 +328,7 @@ class FakeChain:
 
     def serve(self):
         self.runs.append(self)
+        return True
 
     def served(self):
         self.runs.pop()
@@ -394,43 +395,68 @@ def test_runs_of_two_chains_do_not_overlap(monkeypatch, tmp_path):
     monkeypatch.setenv("HEADWAYD_SOCKET", "before")
     one, other = (chain.Chain.__new__(chain.Chain) for _ in range(2))
     one._daemon, other._daemon = tmp_path / "one", tmp_path / "other"
-    one.serve()
-    one.serve()
+    assert one.serve()
+    assert one.serve()
     one.served()
-    with pytest.raises(UsageError, match="--jobs"):
-        other.serve()
+    assert not other.serve()
+    assert os.environ["HEADWAYD_SOCKET"] == str(tmp_path / "one")
     one.served()
-    other.serve()
+    assert other.serve()
     assert os.environ["HEADWAYD_SOCKET"] == str(tmp_path / "other")
     other.served()
 
 
-def test_runs_of_two_chains_at_once_give_a_one_line_error_and_keep_no_chain(monkeypatch, tmp_path):
-    """The second chain cannot start.
+class Long(FakeRun):
+    """It lasts for three looks."""
 
-    The first is given up, and the chain that never began is not waited for.
-    """
+    looks = 3
 
-    class Long(FakeRun):
-        is_over = False
+    def start(self):
+        self.began_among = list(chain._under_way)
 
-        def cancel(self):
-            self.is_over = True
+    def cancel(self):
+        self.looks = 0
 
-        def wait(self, _):
-            return self.is_over
+    def wait(self, _):
+        self.looks -= 1
+        return self.looks <= 0
 
-        def results(self):
-            return []
+    def results(self):
+        return []
 
+
+def two_chains(monkeypatch, tmp_path):
     monkeypatch.setenv("HEADWAYD_SOCKET", "before")
     monkeypatch.setattr(chain.Chain, "counters", lambda _: {"applied": 0})
     chains = [chain.Chain.__new__(chain.Chain) for _ in range(2)]
     for number, one in enumerate(chains):
         one._daemon, one.decides = tmp_path / str(number), f"{number}"
-    tasks = [FakeTask(seed=seed) for seed in (1, 2)]
-    with pytest.raises(UsageError, match="--jobs: runs of several tuners"):
-        collect(tasks, 2, FakeStore(), lambda *_: None, lambda task: TunedRun(Long(), chains[tasks.index(task)]))
+    return chains
+
+
+def test_a_run_waits_for_those_of_another_chain(monkeypatch, tmp_path):
+    chains = two_chains(monkeypatch, tmp_path)
+    tasks = [FakeTask(seed=seed) for seed in range(4)]
+    runs = [Long() for _ in tasks]
+
+    def begin(task):
+        return TunedRun(runs[task.seed], chains[task.seed // 2])
+
+    assert collect(tasks, 4, FakeStore(), lambda *_: None, begin) == []
+    assert [set(run.began_among) for run in runs] == [{chains[0]}] * 2 + [{chains[1]}] * 2
+    assert chain._under_way == []
+
+
+def test_a_run_that_waits_for_another_chain_is_cancelled_at_once(monkeypatch, tmp_path):
+    chains = two_chains(monkeypatch, tmp_path)
+    first, second = TunedRun(Long(), chains[0]), TunedRun(Long(), chains[1])
+    first.start()
+    second.start()
+    assert not second.wait(0)
+    second.cancel()
+    assert second.wait(0)
+    first.cancel()
+    assert first.wait(0)
     assert chain._under_way == []
 
 

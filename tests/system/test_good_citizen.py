@@ -19,7 +19,7 @@ import daemon
 import needs
 from kernel.agents import seen
 from kernel.models import HOLD, always, auroras, tuners, write_model
-from packets.flow import ACCURATE, CWR, Flow
+from packets.flow import ACCURATE, CWR, RECOVERY, Flow
 from packets.scripts import NO_PROBES, PLENTY, SLOW_RTT, reduced
 from waiting import until
 
@@ -52,6 +52,10 @@ def pacing_rate(flow):
     """The offset of tcpi_pacing_rate in linux/tcp.h, in bytes a second."""
     info = flow.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 112)
     return struct.unpack_from("Q", info, 104)[0]
+
+
+def window(flow):
+    return flow.info().cwnd
 
 
 def of_the_policy(agent, flow):
@@ -136,7 +140,7 @@ def marked(agent, controller, of, ecn):
 
 def test_a_window_is_reduced_for_marks_once_per_round_trip(tmp_path, ecn):
     with serving(tmp_path / "model", "headway_window", HOLD) as agent:
-        before, *after = marked(agent, "headway_window", lambda flow: flow.info().cwnd, ecn)
+        before, *after = marked(agent, "headway_window", window, ecn)
     assert after == [reduced(before), reduced(before), reduced(reduced(before))]
 
 
@@ -172,6 +176,29 @@ def test_a_rate_is_reduced_for_marks_once_per_round_trip(tmp_path, ecn):
     with serving(tmp_path / "model", "headway_rate", HOLD) as agent:
         before, *after = marked(agent, "headway_rate", pacing_rate, ecn)
     assert after == pytest.approx([0.7 * before, 0.7 * before, 0.49 * before], rel=0.001)
+
+
+@pytest.mark.parametrize(("controller", "of"), [("headway_window", window), ("headway_rate", pacing_rate)])
+def test_marks_are_answered_while_losses_are_repaired(tmp_path, controller, of):
+    """The kernel answers none in that state, because its own controllers have reduced already."""
+
+    def play(flow):
+        flight = of_the_policy(agent, flow)
+        begin_now(flow)
+        # The first packet is lost.
+        flow.ack(flight[1:5])
+        state, found = flow.info().state, [of(flow)]
+        for mark in (True, False):
+            packet, flight = flight[5], flight[1:]
+            # The receiver repeats the mark.
+            flow.ack([packet], ece=mark)
+            found.append(of(flow))
+        return state, found
+
+    with serving(tmp_path / "model", controller, HOLD) as agent:
+        state, (before, *after) = in_time(agent, controller, play, ecn=True)
+    assert state == RECOVERY
+    assert after == pytest.approx([0.7 * before] * 2, rel=0.001, abs=0.9)
 
 
 def test_the_window_of_owl_is_reduced_for_marks_as_in_cubic(tmp_path, ecn):

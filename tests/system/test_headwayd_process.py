@@ -373,3 +373,25 @@ def test_a_killed_agents_controller_is_not_restored_as_the_default():
             assert not list(Path(agent.socket).parent.glob("*.default"))
     finally:
         DEFAULT.write_text(before)
+
+
+def test_a_default_that_cannot_be_restored_is_not_forgotten(tmp_path):
+    """/proc/sys becomes read-only for the agent while it runs. `unload` restores the default."""
+    within = ["unshare", "--mount"]
+    where = ["--socket", str(tmp_path / "socket")]
+    serve = [find_headwayd(), "run", "--policy", "owl", "--default", *where, "--until-stdin-closes"]
+    read_only = "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys /proc/sys"
+    before = DEFAULT.read_text()
+    DEFAULT.write_text("reno")
+    try:
+        with subprocess.Popen([*within, *serve], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as agent:
+            assert b"ready" in agent.stdout.readline()
+            enter = ["nsenter", "--mount", f"--target={agent.pid}"]
+            subprocess.run([*enter, "sh", "-c", read_only], check=True)
+            agent.stdin.close()
+            assert agent.wait(120) == 0
+        assert DEFAULT.read_text() == "headway_owl\n"
+        subprocess.run([find_headwayd(), "unload", *where], check=True)
+        assert DEFAULT.read_text() == "reno\n"
+    finally:
+        DEFAULT.write_text(before)

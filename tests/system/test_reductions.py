@@ -9,7 +9,7 @@ import pytest
 import daemon
 from kernel.agents import seen
 from kernel.models import HOLD, always, beyond, write_model, write_remembering
-from packets.flow import MSS, OPEN, RECOVERY, Flow
+from packets.flow import CWR, INFINITE, MSS, OPEN, RECOVERY, Flow
 from packets.scripts import PLENTY, reduced
 from test_good_citizen import GROW, SLOWLY, in_time, pacing_rate, serving
 from test_headwayd_slots import opened_and_full, pairs
@@ -44,15 +44,21 @@ def wrong_loss(flow):
     # It is the original, by its timestamp (RFC 3522).
     flow.receive([late])
     flow.send_ack()
+    if not flow.timestamps:
+        # The loss is repaired. Only then the second copy arrives.
+        assert flow.info().state == OPEN
+        flow.send_ack(again=late.number)
     return ssthresh, flow.info()
 
 
-def test_an_undo_does_not_give_cubic_the_packets_that_the_guard_removed(tmp_path):
+@pytest.mark.parametrize("timestamps", [True, False])
+def test_an_undo_does_not_give_cubic_the_packets_that_the_guard_removed(tmp_path, timestamps):
     """The policy requests too much 32 times, the last times while a loss is repaired.
 
     There was no loss, so the kernel undoes its own reduction, as Cubic shows.
     """
-    with Flow("cubic", initial_cwnd=WINDOW, **SLOWLY | UNTIMED) as flow:
+    options = {"initial_cwnd": WINDOW, "timestamps": timestamps, **UNTIMED}
+    with Flow("cubic", **SLOWLY | options) as flow:
         ssthresh, after = wrong_loss(flow)
     assert ssthresh == reduced(WINDOW)
     # HyStart may have ended slow start before.
@@ -60,21 +66,58 @@ def test_an_undo_does_not_give_cubic_the_packets_that_the_guard_removed(tmp_path
     folder = tmp_path / "model"
     folder.mkdir()
     write_model(folder, *always(GROW), beyond())
-    options = ("--policy", f"learned:model={folder}", "--controllers", "headway_window", "--loopback")
-    with daemon.Daemon(*options) as agent:
+    words = ("--policy", f"learned:model={folder}", "--controllers", "headway_window", "--loopback")
+    with daemon.Daemon(*words) as agent:
         taken, after = in_time(
             agent,
             "headway_window",
             wrong_loss,
             lambda told: (told["guard_trips"], told["guard_reason"]) == (1, "bounds"),
-            initial_cwnd=WINDOW,
-            **UNTIMED,
+            **options,
         )
     assert taken < reduced(WINDOW)
     assert after.state == OPEN
     assert after.ssthresh == taken
     # Slow start added a packet for the acknowledgement.
     assert after.cwnd <= taken + 1
+
+
+@pytest.mark.parametrize("event", ["mark", "loss"])
+def test_after_a_policy_that_sent_too_much_cubic_answers_marks_and_spares_losses(tmp_path, event):
+    """The lost packets are the policy's. A mark reports a queue that is there now."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    write_model(folder, *always(GROW), beyond())
+
+    def play(flow):
+        for _ in range(2):
+            flow.write(12)
+            flow.ack(flow.flight(), spacing=ANSWERED_S)
+        flow.write(WINDOW // 2)
+        left = flow.flight()
+        while len(left) > 10 and flow.info().ssthresh == INFINITE:
+            flow.ack([left.pop(0)])
+            flow.wait(time.monotonic() + ANSWERED_S)
+        before = flow.info()
+        flow.ack(left[:1] if event == "mark" else left[1:], ece=event == "mark")
+        return before, flow.info()
+
+    options = ("--policy", f"learned:model={folder}", "--controllers", "headway_window", "--loopback")
+    with daemon.Daemon(*options) as agent:
+        before, after = in_time(
+            agent,
+            "headway_window",
+            play,
+            lambda told: (told["guard_trips"], told["guard_reason"]) == (1, "bounds"),
+            initial_cwnd=WINDOW,
+            ecn=True,
+            **UNTIMED,
+        )
+    assert before.state == OPEN
+    if event == "mark":
+        assert (after.state, after.ssthresh) == (CWR, reduced(before.cwnd))
+    else:
+        assert (after.state, after.ssthresh) == (RECOVERY, before.ssthresh)
 
 
 def recovering(flow, packets=40):

@@ -96,7 +96,7 @@ def test_a_paced_flow_keeps_the_window_of_one_packet_after_a_timeout(tmp_path):
 def test_cubic_takes_over_in_recovery_without_a_burst(tmp_path):
     """The window that follows the policy's rate has room for all that is marked as lost.
 
-    Cubic does not pace, and would fill this room at once. PRR begins with the packets in flight.
+    Cubic does not pace, and would fill this room at once. It begins with the packets in flight.
     """
     with serving(tmp_path / "model", "headway_rate", HOLD) as agent:
 

@@ -167,20 +167,24 @@ static __always_inline void cubic_restart(struct sock *sk)
 }
 
 /*
- * The ssthresh after a loss or a mark: Cubic's. For losses soon after a trip it may stay, because
- * the policy sent what is lost now.
+ * The ssthresh after a loss or a mark: Cubic's. For losses soon after a trip the window may stay,
+ * because the policy sent what is lost now. It never grows: the reduction ends at ssthresh.
  */
 static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	const struct headway_settings *set = the_settings();
 	struct flow *f = kept_of(sk);
+	__u32 cwnd = tp->snd_cwnd > 2 ? tp->snd_cwnd : 2;
 
+	/* What is undone from now on is a reduction of Cubic's own window. */
+	if (f && f->in_fallback)
+		f->undo_most = 0;
 	if (f && set && f->in_fallback && tp->lost_out &&
 	    headway_guard_ignores_loss(&f->guard, limits_of(f, set), bpf_ktime_get_ns(),
 				       f->srtt_us >> 3) &&
 	    tp->snd_ssthresh < TCP_INFINITE_SSTHRESH)
-		return tp->snd_ssthresh;
+		return tp->snd_ssthresh < cwnd ? tp->snd_ssthresh : cwnd;
 	return cubictcp_recalc_ssthresh(sk);
 }
 
@@ -190,9 +194,13 @@ static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 static __always_inline __u32 cubic_undo_cwnd(struct sock *sk)
 {
 	struct flow *f = kept_of(sk);
-	__u32 cwnd = tcp_reno_undo_cwnd(sk);
+	__u32 cwnd = tcp_reno_undo_cwnd(sk), now = tcp_sk(sk)->snd_cwnd, most;
 
-	return f && f->in_fallback && f->undo_most && cwnd > f->undo_most ? f->undo_most : cwnd;
+	if (!f || !f->in_fallback || !f->undo_most)
+		return cwnd;
+	/* Cubic's window may have grown since. */
+	most = f->undo_most > now ? f->undo_most : now;
+	return cwnd > most ? most : cwnd;
 }
 
 /*
@@ -215,6 +223,8 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 	cubictcp_init(sk);
 	/* During recovery PRR leads to ssthresh. After a timeout slow start does. */
 	f->prr_delivered = tp->prr_out;
+	/* An earlier reduction may be undone later, when its last retransmission is reported. */
+	f->undo_most = state >= TCP_CA_CWR || tp->undo_marker ? ssthresh : 0;
 	if (state >= TCP_CA_CWR) {
 		/*
 		 * ssthresh is seven tenths of the policy's window, which may have been far too
@@ -222,7 +232,6 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 		 */
 		if (tp->snd_ssthresh > ssthresh)
 			tp->snd_ssthresh = ssthresh;
-		f->undo_most = ssthresh;
 		/* The policy's window would leave at this acknowledgement as one burst. */
 		if (tp->snd_cwnd > in_flight(tp) + 1)
 			set_cwnd(tp, in_flight(tp) + 1);

@@ -40,6 +40,7 @@ struct flow {
 	bool is_own;         /* the program evaluates its policy itself, which takes no slot */
 	bool is_new;         /* the policy that has it sent all that it ever sent */
 	bool is_learners;    /* the newest answer says that its policy learns in use */
+	__u32 marked;        /* tp->delivered_ce at the last acknowledgement */
 	__u32 initial_cwnd;  /* the route's, in packets */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */
 	__u32 prr_delivered; /* PRR's counter: tp's may not be written */
@@ -50,7 +51,7 @@ struct flow {
 	__u64 reported_ns;   /* the last record */
 	__u64 pacing_rate;   /* headway_rate: bytes a second on the wire */
 	__u64 asked_ns;      /* when it was asked last */
-	/* the acknowledgement with the newest ECN mark that its policy's window answered */
+	/* the acknowledgement with the newest ECN mark that its policy's window or rate answered */
 	__u64 marked_ns;
 	/* headway_window: the policy's window is paced until then, after an idle period */
 	__u64 paced_ns;
@@ -553,8 +554,8 @@ static __always_inline int verdict_of(struct sock *sk, struct flow *f,
 }
 
 /*
- * The losses that were under way when the guard took the flow are repaired. The kernel may have
- * undone the reduction, and with it ssthresh.
+ * The kernel has undone a reduction from before the guard took the flow, and with it ssthresh. Or
+ * that reduction can no longer be undone.
  */
 static __always_inline void end_undo(struct sock *sk, struct flow *f)
 {
@@ -576,12 +577,12 @@ static __always_inline int report(struct sock *sk, struct flow *f,
 {
 	__u64 now_ns = tcp_sk(sk)->tcp_clock_cache;
 	struct headway_record *r = &told->record;
-	bool asks = 0;
+	bool asks = 0, is_sent;
 	int verdict;
 
 	f->is_pending = 0;
 	f->acks += acks;
-	if (f->undo_most && state < TCP_CA_CWR)
+	if (f->undo_most && state < TCP_CA_CWR && !tcp_sk(sk)->undo_marker)
 		end_undo(sk, f);
 	write_record(sk, f, r, now_ns, acks, is_steerable ? HEADWAY_STEERABLE : 0, state);
 	if (is_steerable && now_ns >= f->due_ns &&
@@ -608,15 +609,18 @@ static __always_inline int report(struct sock *sk, struct flow *f,
 		r->flags |= HEADWAY_ASKS;
 	/* A timeout's record counts no acknowledgement. The next report counts those before it. */
 	r->acks = acks ? f->acks : 0;
-	f->acks -= r->acks;
 	f->reported_ns = now_ns;
-	f->rtt_us = -1;
 	if (!f->is_open)
 		say_open(sk, f, now_ns);
 	write_header(&told->header, f, HEADWAY_REPORT, sizeof(*told));
-	if (!(asks ? ask(set, told, sizeof(*told)) : send(told, sizeof(*told))))
+	is_sent = asks ? ask(set, told, sizeof(*told)) : send(told, sizeof(*told));
+	if (is_sent) {
+		f->acks -= r->acks;
+		f->rtt_us = -1;
+	} else if (asks) {
 		/* The next acknowledgement asks again. The guard counts from this one. */
 		f->is_asked = 0;
+	}
 	return verdict;
 }
 

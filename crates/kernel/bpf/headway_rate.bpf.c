@@ -74,14 +74,14 @@ static __always_inline __u64 rate_of(struct sock *sk, const struct headway_setti
 
 /*
  * What the window that Cubic leaves brings. During a reduction, and after a timeout, that is
- * ssthresh.
+ * ssthresh. A smaller path MTU enters TCP_CA_Loss too, without a reduction that could be undone.
  */
 static __always_inline __u64 cubic_rate(struct sock *sk, const struct flow *f,
 					const struct headway_settings *set, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	/* A smaller path MTU enters TCP_CA_Loss, and sets no ssthresh. */
-	bool has_ssthresh = state >= TCP_CA_CWR && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH;
+	bool is_reduced = state == TCP_CA_Loss ? tp->undo_marker : state >= TCP_CA_CWR;
+	bool has_ssthresh = is_reduced && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH;
 
 	return rate_of(sk, set, has_ssthresh ? tp->snd_ssthresh : tp->snd_cwnd, f->srtt_us >> 3);
 }
@@ -216,6 +216,7 @@ void rate_cong_control(__u64 *ctx)
 	if (!f->pacing_rate && !f->in_fallback)
 		f->pacing_rate = f->is_new ? within(set, set->initial_rate)
 					   : cubic_rate(sk, f, set, ca_state(sk));
+	answer_marks_in_recovery(sk, f, set);
 	if (find_action(f, set, &action) && action.kind == HEADWAY_SCALE_RATE) {
 		__u64 factor = action.values[0] < 0	    ? 0
 			       : action.values[0] > 1 << 24 ? 1 << 24

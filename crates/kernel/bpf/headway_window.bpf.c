@@ -14,6 +14,13 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
+static __always_inline void start_pacing(struct sock *sk)
+{
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	pace_window(sk, PACED_PERCENT);
+}
+
 static __always_inline void tell(struct sock *sk, struct flow *f,
 				 const struct headway_settings *set, __u32 acks, __u8 state)
 {
@@ -26,14 +33,9 @@ static __always_inline void tell(struct sock *sk, struct flow *f,
 	} else if (verdict == HEADWAY_RESUME && (state == TCP_CA_CWR || state == TCP_CA_Recovery)) {
 		/* The window is PRR's until the reduction ends, as in tcp_end_cwnd_reduction(). */
 		set_cwnd(tcp_sk(sk), tcp_sk(sk)->snd_ssthresh);
+		/* It may be far above the packets in flight. */
+		start_pacing(sk);
 	}
-}
-
-static __always_inline void start_pacing(struct sock *sk)
-{
-	if (sk->sk_pacing_status == SK_PACING_NONE)
-		sk->sk_pacing_status = SK_PACING_NEEDED;
-	pace_window(sk, PACED_PERCENT);
 }
 
 /*
@@ -95,6 +97,7 @@ void window_cong_control(__u64 *ctx)
 		cubic_control(sk, ack, rs);
 		return;
 	}
+	answer_marks_in_recovery(sk, f, set);
 	if (find_action(f, set, &action))
 		steer_cwnd(tcp_sk(sk), f, set, &action);
 	if (f->in_fallback)

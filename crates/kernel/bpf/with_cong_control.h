@@ -32,6 +32,25 @@ static __always_inline __u64 after_marks(__u64 before)
 static __always_inline void answer_marks(struct sock *sk, struct flow *f,
 					 const struct headway_settings *set);
 
+/*
+ * Answers marks while losses are repaired, once a round trip. The kernel does so in other states
+ * only: in recovery its own controllers have reduced for the loss already, and a policy has not.
+ */
+static __always_inline void answer_marks_in_recovery(struct sock *sk, struct flow *f,
+						     const struct headway_settings *set)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u64 now_ns = tp->tcp_clock_cache;
+	bool is_marked = tp->delivered_ce != f->marked;
+
+	f->marked = tp->delivered_ce;
+	if (!is_marked || f->in_fallback || ca_state(sk) < TCP_CA_Recovery ||
+	    headway_since(now_ns, f->marked_ns) < (f->srtt_us >> 3) * 1000ull)
+		return;
+	f->marked_ns = now_ns;
+	answer_marks(sk, f, set);
+}
+
 /* A flow of a policy sends again after any pause. */
 static __always_inline void resume(struct sock *sk, struct flow *f);
 

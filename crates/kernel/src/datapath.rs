@@ -16,7 +16,8 @@
 //! - The rate that only follows that window while nothing is paced (200%) is not there: it sizes
 //!   TSO packets and queues of the host, of which a simulated flow has none.
 //! - Cubic and BBR are those of crates/cc. PRR is the transport's: a flow that Cubic takes during
-//!   recovery has none until the next. An undo gives such a flow nothing back (`undo_most`).
+//!   recovery has none until the next, and its window may be ssthresh at once, where the programs
+//!   begin with the packets in flight. An undo gives such a flow nothing back (`undo_most`).
 //! - A full queue of this host, which enters `TCP_CA_CWR` too, is not simulated.
 //! - After a timeout a paced flow keeps its rate and its window. `headway_rate` leaves the kernel's
 //!   window of one packet until the next acknowledgement.
@@ -445,17 +446,19 @@ impl Datapath {
             record.flags |= Record::ASKS;
         }
         record.acks = if record.acks > 0 { self.acks } else { 0 };
-        self.acks -= record.acks;
         self.reported = now;
         if !self.is_open {
             self.is_open = self.kernel.open(place, &self.setup);
         }
-        if !self.kernel.report(place, *record) {
-            // The record was dropped, so the next acknowledgement asks again. The guard counts from
-            // this one.
-            self.is_asked = false;
-        } else if asks {
-            self.kernel.wake();
+        let is_sent = self.kernel.report(place, *record);
+        if is_sent {
+            self.acks -= record.acks;
+        }
+        match (is_sent, asks) {
+            (true, true) => self.kernel.wake(),
+            // The next acknowledgement asks again. The guard counts from this one.
+            (false, true) => self.is_asked = false,
+            (_, false) => {}
         }
     }
 

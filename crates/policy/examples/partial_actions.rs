@@ -4,12 +4,18 @@
 //! of 10,000, which includes interruptions by other programs, for a round of 100 packets and for
 //! the longest segment.
 //!
+//! A flow over a kernel learns from records, and a record may report many packets at once. So it
+//! prints the median over rounds of the longest record too, for 4,096 packets a record: all of them
+//! acknowledged, and all of them lost.
+//!
 //! `cargo run --release -p headway-policy --example partial_actions`
 
 use std::time::Instant;
 
-use headway_cc::Stream;
+use headway_cc::{Bytes, Setup, Stream};
+use headway_policy::Record;
 use headway_policy::pal::{Agent, PalSpec, Task, Weights};
+use headway_policy::schemes::{RaxOverRecords, RaxSpec};
 use serde_json::json;
 
 const FEATURES: usize = 8;
@@ -17,6 +23,8 @@ const FEATURES: usize = 8;
 const WINDOW: f32 = 100.0;
 /// A round of more packets than the longest segment has actions (`PalSpec::longest`).
 const LARGE_WINDOW: f32 = 4000.0;
+/// The most packets that a flow learns from with one record.
+const RECORD_PACKETS: u32 = 4096;
 
 /// Rax's rewards.
 #[derive(Clone, Copy, Debug)]
@@ -68,12 +76,59 @@ fn step_us(is_learning: bool, window: f32) -> Result<(f64, f64), Box<dyn std::er
     Ok((best * 1e6, longest[longest.len() / 2] * 1e6))
 }
 
+/// Microseconds of the longest record of a flow with 4,096 packets in flight. Every other record
+/// reports that all of them were acknowledged, or all of them lost.
+#[expect(clippy::disallowed_methods, reason = "it measures time")]
+fn record_us(are_lost: bool) -> Result<f64, Box<dyn std::error::Error>> {
+    let setup = Setup::new(Bytes::new(1250), 1);
+    let mut rax = RaxOverRecords::new(&setup, &RaxSpec::default(), None)?;
+    let mut record = Record {
+        cwnd: RECORD_PACKETS,
+        rtt_us: 50_000,
+        srtt_us: 50_000,
+        min_rtt_us: 50_000,
+        mss: 1250,
+        acks: 1,
+        ..Record::default()
+    };
+    let mut longest = Vec::new();
+    for _ in 0..50 {
+        let mut most = 0.0_f64;
+        for _ in 0..100 {
+            let flight = record.in_flight;
+            // Each flight is sent over a round trip, and each packet of it by an action.
+            for part in 1..=RECORD_PACKETS / 64 {
+                record.now_ns += 50_000_000 * 64 / u64::from(RECORD_PACKETS);
+                record.sent += 64;
+                record.in_flight = flight + 64 * part;
+                rax.on_record(&record);
+            }
+            match are_lost {
+                true => record.lost += RECORD_PACKETS,
+                false => record.delivered += RECORD_PACKETS,
+            }
+            record.now_ns += 50_000_000;
+            record.in_flight = 0;
+            let start = Instant::now();
+            rax.on_record(&record);
+            most = most.max(start.elapsed().as_secs_f64());
+        }
+        longest.push(most);
+    }
+    longest.sort_by(f64::total_cmp);
+    Ok(longest[longest.len() / 2] * 1e6)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (acting, learning) = (step_us(false, WINDOW)?, step_us(true, WINDOW)?);
     let large = step_us(true, LARGE_WINDOW)?;
     println!(
         "{}",
-        json!({"acting": acting.0, "learning": learning.0, "longest": learning.1, "longest_of_all": large.1})
+        json!({
+            "acting": acting.0, "learning": learning.0, "longest": learning.1,
+            "longest_of_all": large.1, "record_acknowledged": record_us(false)?,
+            "record_lost": record_us(true)?,
+        })
     );
     Ok(())
 }

@@ -97,7 +97,8 @@ impl FlowGuard {
             Guard::NO_SSTHRESH => Bytes::MAX,
             packets => self.setup.mss * u64::from(packets),
         };
-        // The same as give_to_cubic() in base.h.
+        // The same as give_to_cubic() in base.h, except that the programs begin with the packets in
+        // flight while losses are repaired.
         let cwnd = control.cwnd.max(self.setup.initial_cwnd).min(ssthresh);
         (cwnd, ssthresh)
     }

@@ -52,9 +52,15 @@ class StartedFigure:
     @property
     def tasks(self) -> list[OneRun]:
         """Returns every run once: the first of each point, then the second."""
+        return self.in_blocks(1)
+
+    def in_blocks(self, size: int) -> list[OneRun]:
+        """Returns every run once: this many of each point, then the next."""
         most = max((len(one.seeds) for one in self.wanted), default=0)
-        rounds = (one.tasks[k] for k in range(most) for one in self.wanted if k < len(one.seeds))
-        return list({(tuple(task.key.values()), task.grid_ms): task for task in rounds}.values())
+        blocks = (
+            task for first in range(0, most, size) for one in self.wanted for task in one.tasks[first : first + size]
+        )
+        return list({(tuple(task.key.values()), task.grid_ms): task for task in blocks}.values())
 
     @cached_property
     def recordings(self) -> int:
@@ -150,9 +156,9 @@ def _need_traces(wanted: Sequence[RunRequest]) -> None:
         raise MissingError(f"no trace {', '.join(missing)} here: {' and '.join(cures)}")
 
 
-def missing_runs(begun: StartedFigure, store: Store) -> list[OneRun]:
-    """Returns the runs that have not finished."""
-    return [task for task in begun.tasks if store.find(task) is None]
+def missing_runs(begun: StartedFigure, store: Store, at_a_time: int = 1) -> list[OneRun]:
+    """Returns the runs that have not finished, so many of each point one after another."""
+    return [task for task in begun.in_blocks(at_a_time) if store.find(task) is None]
 
 
 def logged(begun: StartedFigure) -> list[OneRun]:
@@ -179,8 +185,10 @@ def make(
     else:
         first, at_a_time = logged(begun) if logs else [], jobs or 1
         around = begun.lab.around
+        # Only runs that share what is around them can go at the same time.
+        missing = missing_runs(begun, store, at_a_time if around else 1)
         failures = collect(first, at_a_time, store, progress, partial(_begin_run, around, logs=logs))
-        failures += collect(missing_runs(begun, store), at_a_time, store, progress, partial(_begin_run, around))
+        failures += collect(missing, at_a_time, store, progress, partial(_begin_run, around))
     if failures:
         return Outcome(begun.figure, failures=failures, notes=begun.lab.notes)
     found = {one: [run for task in one.tasks if (run := store.find(task))] for one in begun.wanted}

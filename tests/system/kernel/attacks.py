@@ -16,7 +16,7 @@ FLOWS = 40
 CROWD = 50
 """The number of users of `crowd`, with a flow each."""
 STATE = "STATE"
-"""A placeholder for a folder."""
+"""A placeholder for a folder with a saved learner, from which the flows of an attack start."""
 OTHER = "headway_owl"
 """A second controller of ours, which `toggle` needs."""
 METRICS = ("127.0.0.1", 19465)
@@ -155,7 +155,6 @@ def toggle(pairs: Pairs, controller: str, _socket: str, begun: Callable[[], None
 ATTACKS = {attack.__name__: attack for attack in (storm, slots, decisions, crowd, clients, toggle)}
 CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     **{name: (name, ()) for name in ATTACKS},
-    "storm_reports": ("storm", ("--report-interval", "0")),
     "storm_state": ("storm", ("--state", STATE)),
 }
 """The attacks, with the agent's options for each."""

@@ -212,12 +212,14 @@ class Flow:
             if packet.segment.flags & wire.CWR:
                 self.echo = False
 
-    def send_ack(self, newest: int | None = None) -> list[Packet]:
+    def send_ack(self, newest: int | None = None, again: int | None = None) -> list[Packet]:
         """Acknowledges everything received. Returns the packets that the kernel sends in answer.
 
-        The block with `newest` is first.
+        The block with `newest` is first. `again` arrived for the second time (D-SACK, RFC 2883).
         """
         blocks = self._blocks(newest)
+        if again is not None:
+            blocks = [(again, again + 1), *blocks[:2]]
         edges = [(self._seq(first), self._seq(end)) for first, end in blocks]
         options = wire.ack_options(self._timestamp(), edges)
         self._send(wire.ACK | self._marks(), options)

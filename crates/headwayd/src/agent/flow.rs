@@ -600,8 +600,12 @@ impl Flow {
                 swap(decider.policy_mut(), new.policy_mut());
                 swap(before, served);
             }
-            // The new policy does not see the flow's history, which is the previous policy's.
-            _ => (self.driver, self.before, self.divergences) = (next, None, 0),
+            // The new policy does not see the flow's history, which is the previous policy's. The
+            // network has told it nothing yet.
+            _ => {
+                (self.driver, self.before, self.divergences) = (next, None, 0);
+                self.last_news = Time::ZERO;
+            }
         }
     }
 

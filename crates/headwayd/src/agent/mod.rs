@@ -208,7 +208,6 @@ impl<K: Kernel> Agent<K> {
         flow.requires_range = self.options.requires_range;
         flow.is_shadow = self.options.is_shadow;
         flow.tune(&self.tuned);
-        flow.on_network(&self.paths);
         tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "the flow began");
         self.flows.begin(open.header.slot, flow);
     }
@@ -253,6 +252,7 @@ impl<K: Kernel> Agent<K> {
         let Some(flow) = self.flows.of(&report.header) else {
             return;
         };
+        flow.on_network(&self.paths);
         let slot = report.header.slot;
         let (now, due) = (report.record.now(), flow.next_query());
         // If a clock ran out before this record, it decides from the records before, however late
@@ -263,7 +263,6 @@ impl<K: Kernel> Agent<K> {
         let Some(flow) = self.flows.of(&report.header) else {
             return;
         };
-        flow.on_network(&self.paths);
         let thought = flow.acknowledged(due);
         let is_asked = flow.on_record(&report.record);
         flow.tell_range();
@@ -424,6 +423,7 @@ impl<K: Kernel> Agent<K> {
         if now >= self.saves {
             self.saves = now + SAVE_EVERY;
             self.keep_learned();
+            self.store.read_again();
             self.store.save();
             self.flows.let_go_of_silent_learners(now);
         }

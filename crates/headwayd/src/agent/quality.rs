@@ -8,7 +8,7 @@ use headway_fixed::{Carried, Guard, Limits};
 use headway_policy::Record;
 use zerocopy::transmute_ref;
 
-/// Seconds that began earlier are not judged.
+/// Seconds that ended earlier are not judged.
 const MINUTE: Duration = Duration::from_secs(60);
 /// A flow with fewer judged seconds is not good.
 const LEAST_SECONDS: i64 = 10;

@@ -34,8 +34,8 @@ pub struct Store {
     /// The names of files that could not be read and are still there. They are neither overwritten
     /// nor removed.
     read_only: HashSet<String>,
-    /// The names of files that could not be read since the last save. Flows do not try again until
-    /// the next, because a disk with errors may take long to report each.
+    /// The names of files that could not be read. Flows do not try again until
+    /// [`Self::read_again`], because a disk with errors may take long to report each.
     unreadable: HashSet<String>,
     /// The names of files whose state has changed since the last save.
     changed: Vec<String>,
@@ -139,13 +139,21 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the saved states that a thread has [read](SavedStates::read). What the store has
-    /// already stays.
+    /// Takes the saved states of the policies from now on, which a thread has
+    /// [read](SavedStates::read). What the store has already of them stays. It drops the states of
+    /// other policies, once they are written.
     pub fn take(&mut self, saved: SavedStates) {
+        let names: HashSet<String> = saved.0.iter().map(|(name, _)| name.clone()).collect();
         for (name, saved) in saved.0 {
             if !self.learned.contains_key(&name) {
                 self.insert(name, saved);
             }
+        }
+        if !names.is_empty() {
+            let unwritten = [&self.changed, &self.writing];
+            self.learned.retain(|name, _| {
+                names.contains(name) || unwritten.iter().any(|files| files.contains(name))
+            });
         }
     }
 
@@ -280,10 +288,14 @@ impl Store {
         self.save();
     }
 
-    /// Begins to write what has changed. A failure is logged once, and tried again with the next
-    /// save. New flows may try again to read what could not be read.
-    pub fn save(&mut self) {
+    /// Lets new flows try again to read what could not be read.
+    pub fn read_again(&mut self) {
         self.unreadable.clear();
+    }
+
+    /// Begins to write what has changed. A failure is logged once, and tried again with the next
+    /// save.
+    pub fn save(&mut self) {
         if !self.is_written_within(Duration::ZERO) {
             return;
         }

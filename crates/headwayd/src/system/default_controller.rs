@@ -15,7 +15,7 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 pub struct DefaultController {
     before: String,
     ours: String,
-    /// A file with the previous default, until that is restored.
+    /// A file with the previous default and ours, until the previous one is restored.
     kept: PathBuf,
 }
 
@@ -39,7 +39,7 @@ impl DefaultController {
             &available,
             name,
         );
-        if let Err(error) = fs::write(kept, &before) {
+        if let Err(error) = fs::write(kept, format!("{before} {name}\n")) {
             tracing::warn!(file = %kept.display(), %error, "the previous default cannot be saved, so it cannot be restored if this agent is killed");
         }
         if let Err(error) = fs::write(DEFAULT, name) {
@@ -77,12 +77,18 @@ pub fn set_back(ours: &str, kept: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The default to restore: the present one (`now`), or the one of the file (`kept`). One that is
-/// `ours`, or not available, is left out. Without another it is Cubic.
+/// The default to restore: the present one (`now`), or the first one of the file (`kept`), which an
+/// earlier agent found. The file's second one is what that agent made the default. A default that
+/// is an agent's, or not available, is left out. Without another it is Cubic.
 fn before(now: &str, kept: &str, available: &str, ours: &str) -> String {
-    let is_there = |name: &&str| *name != ours && available.split_whitespace().any(|a| a == *name);
-    let found = [now.trim(), kept.trim()].into_iter().find(is_there);
-    found.unwrap_or("cubic").to_owned()
+    let mut words = kept.split_whitespace();
+    let (found, theirs) = (words.next().unwrap_or_default(), words.next());
+    let is_there = |name: &&str| {
+        let is_agents = *name == ours || Some(*name) == theirs;
+        !is_agents && available.split_whitespace().any(|a| a == *name)
+    };
+    let first = [now.trim(), found].into_iter().find(is_there);
+    first.unwrap_or("cubic").to_owned()
 }
 
 impl Drop for DefaultController {
@@ -106,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_killed_agents_controller_is_never_restored() {
-        let available = "reno cubic bbr headway_owl";
+        let available = "reno cubic bbr headway_owl headway_bbr";
         for (now, kept, expected) in [
             ("bbr\n", "", "bbr"),
             // An administrator has set another default since.
@@ -114,8 +120,12 @@ mod tests {
             ("headway_owl\n", "bbr\n", "bbr"),
             ("headway_owl\n", "headway_owl", "cubic"),
             ("headway_owl\n", "", "cubic"),
-            // An agent of another name was killed.
-            ("headway_rate\n", "", "cubic"),
+            // An agent of another name was killed. Its controller may still be there.
+            ("headway_rate\n", "bbr headway_rate\n", "bbr"),
+            ("headway_bbr\n", "bbr headway_bbr\n", "bbr"),
+            ("reno\n", "bbr headway_bbr\n", "reno"),
+            ("headway_owl\n", "bbr headway_owl\n", "bbr"),
+            ("headway_bbr\n", "gone headway_bbr\n", "cubic"),
         ] {
             assert_eq!(before(now, kept, available, "headway_owl"), expected);
         }

@@ -116,3 +116,45 @@ impl Write for Line {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+    use std::time::Instant;
+
+    use super::*;
+
+    /// The test runs itself in another process, which has this variable.
+    const INSIDE: &str = "HEADWAYD_TEST_PANICS";
+    const NAME: &str = "system::logs::tests::a_panic_ends_the_process_while_its_log_is_not_read";
+    const WITHIN: Duration = Duration::from_secs(120);
+
+    #[test]
+    fn a_panic_ends_the_process_while_its_log_is_not_read() {
+        if env::var_os(INSIDE).is_some() {
+            start(false);
+            write_by_thread().expect("a thread");
+            // These are far more bytes than a pipe holds.
+            for line in 0..MOST_WAITING {
+                tracing::info!(line, "{}", "a line of the log ".repeat(10));
+            }
+            panic!("nobody reads this");
+        }
+        let program = env::current_exe().expect("this program");
+        let mut child = Command::new(program)
+            .args(["--exact", NAME, "--nocapture"])
+            .env(INSIDE, "1")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let begun = Instant::now();
+        let mut ended = None;
+        while ended.is_none() && begun.elapsed() < WITHIN {
+            thread::sleep(Duration::from_millis(20));
+            ended = child.try_wait().expect("its state");
+        }
+        child.kill().expect("a process that ends");
+        assert_eq!(ended.and_then(|status| status.code()), Some(101));
+    }
+}

@@ -21,7 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headway._native import RunError, UsageError, find_headwayd
+from headway._native import RunError, find_headwayd
 from headway.extras import install
 from headway.models import load
 from headway.reproduce.lab import MissingError
@@ -96,15 +96,17 @@ class Chain:
         """Makes a run whose flows this chain tunes."""
         return TunedRun(run, self)
 
-    def serve(self) -> None:
+    def serve(self) -> bool:
         """Lets the next run use this chain's headwayd.
 
-        Raises UsageError while another chain's run is under way.
+        Returns False, and does nothing, while a run of another chain is under way: all runs of this
+        process find headwayd by the same variable.
         """
         if any(chain is not self for chain in _under_way):
-            raise UsageError("--jobs: runs of several tuners have to go one at a time; leave it out")
+            return False
         _under_way.append(self)
         os.environ[SOCKET] = str(self._daemon)
+        return True
 
     def served(self) -> None:
         """Ends the use of this chain by a run."""
@@ -196,7 +198,7 @@ class TunedRun:
         """Wraps a run that has not started."""
         self._run, self._chain = run, chain
         self._before: int | None = None
-        self._is_tuned = self._is_served = False
+        self._is_tuned = self._is_served = self._is_cancelled = False
 
     @property
     def memory_bytes(self) -> int:
@@ -209,9 +211,13 @@ class TunedRun:
         return self._run.progress
 
     def start(self) -> None:
-        """Starts it. Raises UsageError."""
-        self._chain.serve()
-        self._is_served = True
+        """Starts it, or lets it wait until no run of another chain is under way.
+
+        Raises UsageError.
+        """
+        self._is_served = self._chain.serve()
+        if not self._is_served:
+            return
         try:
             self._before = self._applied()
             self._run.start()
@@ -220,7 +226,17 @@ class TunedRun:
             raise
 
     def wait(self, timeout_s: float, /) -> bool:
-        """Returns whether the run has ended. Raises RunError, also if it was not tuned."""
+        """Returns whether the run has ended. Raises RunError, also if it was not tuned.
+
+        Starts a run that waited for those of another chain. Raises UsageError if it cannot start.
+        """
+        if not self._is_served:
+            if self._is_cancelled:
+                return True
+            self.start()
+        if not self._is_served:
+            time.sleep(timeout_s)
+            return False
         try:
             if not self._run.wait(timeout_s):
                 return False
@@ -237,6 +253,7 @@ class TunedRun:
 
     def cancel(self) -> None:
         """Cancels the run."""
+        self._is_cancelled = True
         self._run.cancel()
 
     def results(self) -> list[dict[str, Any]]:

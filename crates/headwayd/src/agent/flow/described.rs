@@ -45,6 +45,9 @@ impl Flow {
         }
         // Only BBR has these values; they are 0 otherwise.
         let known = |value: f64| (value > 0.0).then_some(value);
+        // The kernel does not report what an int8 policy decides.
+        let served = self.driver.served();
+        let is_counted = served.is_none_or(|served| served.int8().is_none());
         serde_json::json!({
             "flow": self.number,
             "controller": controller,
@@ -72,8 +75,8 @@ impl Flow {
             "decisions": self.decisions,
             "in_range": self.watch.as_deref().and_then(|watch| watch.is_inside(self.last.now())),
             "outside_range": self.watch.as_deref().and_then(|watch| watch.outside(self.last.now())).map(Outside::name),
-            "decisions_outside_range": self.outside,
-            "decisions_at_bound": self.at_bound,
+            "decisions_outside_range": is_counted.then_some(self.outside),
+            "decisions_at_bound": is_counted.then_some(self.at_bound),
             "refused_decisions": told.refused,
             "updates": told.updates,
             "has_ended_learning": self.has_ended_learning,

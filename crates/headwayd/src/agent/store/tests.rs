@@ -360,6 +360,24 @@ fn flows_start_from_states_that_another_thread_has_read() {
 }
 
 #[test]
+fn states_of_policies_that_were_replaced_are_dropped_once_they_are_written() {
+    let (folder, served) = (Folder::new("replaced"), served());
+    let read = |spec: &str| {
+        let policies = Policies::read([spec]).expect("policies");
+        SavedStates::read(&folder.0, &policies)
+    };
+    let mut store = Store::new(Some(folder.0.clone()));
+    store.keep(&served, PUBLIC, learned(&served), 1000, 1);
+    store.take(read("rax"));
+    assert_eq!(experience(&store, &served, PUBLIC), 1000);
+    store.save();
+    store.finish();
+    store.take(read("rax"));
+    assert!(!store.learned.contains_key(&file_name(&served, PUBLIC)));
+    assert!(store.learned(&served, PUBLIC).is_some(), "the file has it");
+}
+
+#[test]
 fn a_file_without_permission_to_read_is_set_aside() {
     without_privileges(|| {
         let (folder, served) = (Folder::new("unreadable"), served());
@@ -447,9 +465,10 @@ fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     fs::remove_file(&file).expect("it is there");
     fs::write(&file, learned(&served)).expect("room");
     let known = learned(&served);
-    // No flow waits for the disk again before the next save.
-    assert!(store.learned(&served, PUBLIC).is_none());
+    // No flow waits for the disk again, also if other states are saved.
     store.save();
+    assert!(store.learned(&served, PUBLIC).is_none());
+    store.read_again();
     assert_eq!(goes_on_from(&mut store, &served), Some((known.clone(), 0)));
     assert!(store.wants(&served, PUBLIC, 1000));
 }

@@ -2,11 +2,11 @@
 
 import hashlib
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
 import daemon
-from headway.models import folder as model_folder
 from kernel import attacks
 from test_headwayd_slots import pairs
 from waiting import until
@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 SHARE = 32
 """The limit of slots for one user."""
+LEARNED = Path(__file__).parents[2] / "models" / "rax-v3" / "learner.txt"
 
 
 def save_learner(state):
@@ -22,9 +23,8 @@ def save_learner(state):
 
     The name is that of crates/headwayd/src/agent/store.rs.
     """
-    learned = model_folder.load("rax-v3").files["learner.txt"]
     digest = hashlib.sha256(b"rax\nrax").hexdigest()
-    (state / f"rax-{digest[:16]}-private.learned").write_bytes(learned)
+    (state / f"rax-{digest[:16]}-private.learned").write_bytes(LEARNED.read_bytes())
 
 
 @contextmanager

@@ -69,5 +69,5 @@ def test_a_flow_of_root_is_answered_while_another_user_attacks(case, tmp_path):
 
             until(is_answered, agent.status)
         assert attacker.poll() is None
-    if attacks.STATE in attacks.CASES[case][1]:
-        assert "flows start from saved state" in agent.log
+        if attacks.STATE in attacks.CASES[case][1]:
+            assert "flows start from saved state" in agent.log

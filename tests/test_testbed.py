@@ -19,7 +19,7 @@ from headway.cli.app import run as command
 from headway.netwatch import topology as netwatch
 from headway.testbed import bed, own
 from headway.testbed.topology import Link, load, parse, shortest
-from headway.testbed.wires import Load, Report, Setup, _packet
+from headway.testbed.wires import Load, Report, Setup, _packet, why_unfit
 
 HOSTS = [{"name": "a", "switch": "s1"}, {"name": "b", "switch": "s3"}]
 TRIANGLE = {
@@ -257,6 +257,10 @@ def test_lateness_is_the_bound_of_a_bin():
     for late_us in [*[5] * 98, 1234, 10**9]:
         report.count(1000 * late_us)
     assert report.said() == {"packets": 100, "failed": 0, "lateness_p50_us": 10, "lateness_p99_us": 1240}
+    assert why_unfit(report.said()) == "1% of the packets left a link more than 1.24 ms late, and 1 ms is the limit"
+    assert why_unfit(report.said() | {"lateness_p99_us": 1000}) is None
+    assert why_unfit({"failed": 2}) == "links lost 2 packets outside their queues"
+    assert why_unfit({}) is None
 
 
 def test_the_process_of_the_wires_receives_the_whole_setup():

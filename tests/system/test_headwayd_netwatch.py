@@ -7,15 +7,19 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 
 import pytest
 
 import daemon
 import probe_models
+from headway.netwatch.api import Limits, make_app
+from headway.netwatch.source import Counters, PortReading, Reading
 from headway.netwatch.stream import Broadcast
-from headway.netwatch.watch import OnPath, PathState, Snapshot
-from netwatch_served import app, serving
+from headway.netwatch.topology import parse
+from headway.netwatch.watch import OnPath, PathState, Snapshot, Watch
+from netwatch_served import Published, app, flood, serving
 from waiting import until as awaited
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
@@ -169,6 +173,106 @@ def test_counts_of_switches_reach_the_policy_until_netwatch_ends(tmp_path, featu
             # Counters without an update for ten seconds do not count.
             running.close()
             awaited(lambda: last() == ("add-cwnd", 0), last)
+
+
+class Switch(Published):
+    """A switch that is read ten times a second, and the measurement agent that reads it."""
+
+    TOPOLOGY = {
+        "netwatch": {"period": "100ms", "stale_after": "1s"},
+        "switch": [{"name": "s", "datapath": "1"}],
+        "link": [{"ends": ["s:1", "far"], "capacity": "10Mbps"}],
+        "path": [{"name": "loop", "switches": ["s"], "source": "127.0.0.0/8", "destination": "127.0.0.1"}],
+    }
+
+    def __init__(self):
+        super().__init__()
+        self.watch = Watch(parse(self.TOPOLOGY, "test"))
+        self.packets, self.clock_ns = 10_000, 10**12
+        self.pace, self.answers, self.restarts = 1.0, True, False
+
+    def within(self, do):
+        """Does something in the thread of the server, once it has a subscriber."""
+        if self.loop is None:
+            return do()
+        done = Future()
+        self.loop.call_soon_threadsafe(lambda: done.set_result(do()))
+        return done.result(60)
+
+    @contextmanager
+    def read(self):
+        ended = threading.Event()
+
+        def read():
+            last = time.monotonic()
+            while not ended.wait(0.1):
+                now = time.monotonic()
+                if self.restarts:
+                    self.packets, self.clock_ns, self.restarts = 0, 0, False
+                self.packets += 10
+                self.clock_ns += int((now - last) * self.pace * 1e9)
+                last = now
+                bytes_ = 1000 * self.packets
+                counters = Counters(self.packets, bytes_, self.packets, bytes_, self.clock_ns)
+                reading = Reading("s", now, {"1": PortReading(counters)})
+
+                def take(reading=reading):
+                    if self.answers:
+                        self.watch.reading(reading)
+                    self.publish(self.watch.snapshot())
+
+                self.within(take)
+
+        reading = threading.Thread(target=read)
+        reading.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            reading.join()
+
+    def state(self):
+        return self.within(lambda: self.watch.switch("s"))
+
+
+def test_flows_go_on_while_a_switch_restarts_has_a_wrong_clock_or_is_silent_and_clients_flood(tmp_path):
+    """A policy observes the known share of its path in thousandths."""
+    spec = probe_models.probe(tmp_path / "probe-v1", "network_known")
+    file = tmp_path / "decisions.jsonl"
+    switch = Switch()
+
+    def observed():
+        # The last line may be incomplete.
+        lines = file.read_text().split("\n")[:-1] if file.exists() else []
+        return json.loads(lines[-1])["value"] if lines else None
+
+    def observes(value):
+        awaited(lambda: observed() == value, lambda: (observed(), switch.state()))
+        before = agent.status()["flows"][0]["delivered_packets"]
+        until(agent, lambda told: told["flows"][0]["delivered_packets"] > before + 50)
+
+    application = make_app(switch.watch, switch, Limits(5, 10))
+    words = ("--shadow", str(file), "--controllers", "headway_window", "--loopback")
+    with serving(application, switch) as port, switch.read():
+        netwatch = ("--netwatch", f"http://127.0.0.1:{port}")
+        with daemon.Daemon("--policy", spec, "--name", NAME, *netwatch, *words) as agent, flow(NAME):
+            observes(1000)
+            switch.restarts = True
+            awaited(lambda: "reset" in switch.state().counted)
+            observes(1000)
+            switch.pace = 1.5
+            observes(0)
+            assert switch.state().why == "a clock that runs wrong"
+            switch.pace = 1.0
+            observes(1000)
+            with flood(port) as statuses:
+                awaited(lambda: statuses.count(429) > 100)
+                observes(1000)
+            switch.answers = False
+            observes(0)
+            assert switch.state().state == "stale"
+            switch.answers = True
+            observes(1000)
 
 
 def test_an_unusable_netwatch_address_gives_a_one_line_error(tmp_path):

@@ -57,7 +57,7 @@ def run(
     root.
     """
     from headway.extras import need
-    from headway.testbed import bed
+    from headway.testbed import bed, wires
     from headway.testbed.topology import load as load_topology
 
     network = load_topology(topology)
@@ -75,8 +75,10 @@ def run(
         # An interruption must not leave a testbed that is half removed.
         ending.ignore()
         report = one.end()
+    if unfit := wires.why_unfit(report):
+        _say(f"warning: the machine was too slow or too busy for this testbed: {unfit}")
     if json:
-        print(js.dumps({**one.said(), "links_carried": report, "exit_code": code}))
+        print(js.dumps({**one.said(), "links_carried": report, "unfit": unfit, "exit_code": code}))
     return code
 
 

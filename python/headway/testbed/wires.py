@@ -23,6 +23,10 @@ import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from random import Random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 TUNSETIFF = 0x400454CA
 IFF_TAP, IFF_NO_PI = 0x0002, 0x1000
@@ -32,6 +36,8 @@ DISCARD = 9
 """The load's UDP port."""
 BIN_US, BINS = 10, 10_000
 """Lateness is counted in bins; the last one has all above 100 ms."""
+LATE_US = 1000
+"""A testbed is unfit if more than 1% of the packets left a link later than this."""
 
 
 @dataclass
@@ -106,6 +112,16 @@ class Report:
             "lateness_p50_us": self.percentile_us(0.5),
             "lateness_p99_us": self.percentile_us(0.99),
         }
+
+
+def why_unfit(carried: Mapping[str, int]) -> str | None:
+    """Returns how the machine has changed the links, by a report as JSON has it, or None."""
+    if carried.get("failed"):
+        return f"links lost {carried['failed']} packets outside their queues"
+    if (late_us := carried.get("lateness_p99_us", 0)) > LATE_US:
+        limit_ms = LATE_US / 1000
+        return f"1% of the packets left a link more than {late_us / 1000:g} ms late, and {limit_ms:g} ms is the limit"
+    return None
 
 
 class Wires:

@@ -180,7 +180,10 @@ def test_a_rate_is_reduced_for_marks_once_per_round_trip(tmp_path, ecn):
 
 @pytest.mark.parametrize(("controller", "of"), [("headway_window", window), ("headway_rate", pacing_rate)])
 def test_marks_are_answered_while_losses_are_repaired(tmp_path, controller, of):
-    """The kernel answers none in that state, because its own controllers have reduced already."""
+    """The kernel answers none in that state, because its own controllers have reduced already.
+
+    It answers the same mark once more as the recovery ends, if the receiver repeats it.
+    """
 
     def play(flow):
         flight = of_the_policy(agent, flow)
@@ -193,12 +196,18 @@ def test_marks_are_answered_while_losses_are_repaired(tmp_path, controller, of):
             # The receiver repeats the mark.
             flow.ack([packet], ece=mark)
             found.append(of(flow))
+        flow.ack([*flight[5:], *flow.flight()])
+        found.append(of(flow))
+        assert flow.echo
+        flow.ack(flow.flight())
+        found.append(of(flow))
+        assert flow.info().state < RECOVERY
         return state, found
 
     with serving(tmp_path / "model", controller, HOLD) as agent:
         state, (before, *after) = in_time(agent, controller, play, ecn=True)
     assert state == RECOVERY
-    assert after == pytest.approx([0.7 * before] * 2, rel=0.001, abs=0.9)
+    assert after == pytest.approx([0.7 * before] * 4, rel=0.001, abs=0.9)
 
 
 def test_the_window_of_owl_is_reduced_for_marks_as_in_cubic(tmp_path, ecn):

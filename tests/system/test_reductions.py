@@ -191,12 +191,15 @@ def test_a_policy_returns_with_the_window_after_the_reduction(tmp_path):
             untold = recovering(flow)
             flow.wait(tripped + PROBATION_S)
             flow.ack(untold, spacing=0.05)
-            return flow.info(), agent.status()["flows"][0]["guard"]
+            most = max(len(step.sent) for step in flow.steps[-len(untold) :])
+            return flow.info(), agent.status()["flows"][0]["guard"], most
 
         tripped_once = lambda told: told["guard_trips"] == 1  # noqa: E731
-        info, whose = in_time(agent, "headway_window", play, tripped_once, initial_cwnd=40, **UNTIMED)
+        info, whose, most = in_time(agent, "headway_window", play, tripped_once, initial_cwnd=40, **UNTIMED)
     assert (info.state, whose) == (RECOVERY, "policy")
     assert info.cwnd == info.ssthresh == reduced(40)
+    # There is room for more, which is paced.
+    assert most <= 4
 
 
 def choose(flow, controller):

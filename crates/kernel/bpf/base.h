@@ -178,7 +178,7 @@ static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 	__u32 cwnd = tp->snd_cwnd > 2 ? tp->snd_cwnd : 2;
 
 	/* What is undone from now on is a reduction of Cubic's own window. */
-	if (f && f->in_fallback)
+	if (f)
 		f->undo_most = 0;
 	if (f && set && f->in_fallback && tp->lost_out &&
 	    headway_guard_ignores_loss(&f->guard, limits_of(f, set), bpf_ktime_get_ns(),
@@ -196,7 +196,7 @@ static __always_inline __u32 cubic_undo_cwnd(struct sock *sk)
 	struct flow *f = kept_of(sk);
 	__u32 cwnd = tcp_reno_undo_cwnd(sk), now = tcp_sk(sk)->snd_cwnd, most;
 
-	if (!f || !f->in_fallback || !f->undo_most)
+	if (!f || !f->undo_most)
 		return cwnd;
 	/* Cubic's window may have grown since. */
 	most = f->undo_most > now ? f->undo_most : now;

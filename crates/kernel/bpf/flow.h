@@ -40,6 +40,7 @@ struct flow {
 	bool is_own;         /* the program evaluates its policy itself, which takes no slot */
 	bool is_new;         /* the policy that has it sent all that it ever sent */
 	bool is_learners;    /* the newest answer says that its policy learns in use */
+	bool has_answered;   /* marks of the present recovery */
 	__u32 marked;        /* tp->delivered_ce at the last acknowledgement */
 	__u32 initial_cwnd;  /* the route's, in packets */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */
@@ -561,7 +562,7 @@ static __always_inline void end_undo(struct sock *sk, struct flow *f)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (f->in_fallback && tp->snd_ssthresh > f->undo_most)
+	if (tp->snd_ssthresh > f->undo_most)
 		tp->snd_ssthresh = f->undo_most;
 	f->undo_most = 0;
 }
@@ -593,6 +594,8 @@ static __always_inline int report(struct sock *sk, struct flow *f,
 		headway_guard_ask(&f->guard, now_ns);
 	}
 	verdict = verdict_of(sk, f, set, r);
+	if (verdict == HEADWAY_RESUME)
+		f->undo_most = 0;
 	if (f->in_fallback)
 		r->flags |= HEADWAY_TRIPPED;
 	/* Without a request, acknowledgements add up until the next report is due. */

@@ -74,13 +74,15 @@ static __always_inline __u64 rate_of(struct sock *sk, const struct headway_setti
 
 /*
  * What the window that Cubic leaves brings. During a reduction, and after a timeout, that is
- * ssthresh. A smaller path MTU enters TCP_CA_Loss too, without a reduction that could be undone.
+ * ssthresh. A smaller path MTU enters TCP_CA_Loss too, without a timeout or a reduction.
  */
 static __always_inline __u64 cubic_rate(struct sock *sk, const struct flow *f,
 					const struct headway_settings *set, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	bool is_reduced = state == TCP_CA_Loss ? tp->undo_marker : state >= TCP_CA_CWR;
+	bool is_reduced = state == TCP_CA_Loss
+				  ? tp->undo_marker || tp->inet_conn.icsk_retransmits
+				  : state >= TCP_CA_CWR;
 	bool has_ssthresh = is_reduced && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH;
 
 	return rate_of(sk, set, has_ssthresh ? tp->snd_ssthresh : tp->snd_cwnd, f->srtt_us >> 3);

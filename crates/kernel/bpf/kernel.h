@@ -115,6 +115,7 @@ struct inet_sock {
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	__u8 icsk_ca_state : 5;
+	__u8 icsk_retransmits;
 	__u32 icsk_rto;
 	__u64 icsk_ca_priv[13];
 };

@@ -33,8 +33,9 @@ static __always_inline void answer_marks(struct sock *sk, struct flow *f,
 					 const struct headway_settings *set);
 
 /*
- * Answers marks while losses are repaired, once a round trip. The kernel does so in other states
- * only: in recovery its own controllers have reduced for the loss already, and a policy has not.
+ * Answers marks while losses are repaired, once in each recovery. The kernel does so in other
+ * states only: in recovery its own controllers have reduced for the loss already, and a policy has
+ * not. The receiver repeats a mark until it sees CWR, which the kernel sends after the recovery.
  */
 static __always_inline void answer_marks_in_recovery(struct sock *sk, struct flow *f,
 						     const struct headway_settings *set)
@@ -44,11 +45,14 @@ static __always_inline void answer_marks_in_recovery(struct sock *sk, struct flo
 	bool is_marked = tp->delivered_ce != f->marked;
 
 	f->marked = tp->delivered_ce;
-	if (!is_marked || f->in_fallback || ca_state(sk) < TCP_CA_Recovery ||
-	    headway_since(now_ns, f->marked_ns) < (f->srtt_us >> 3) * 1000ull)
-		return;
-	f->marked_ns = now_ns;
-	answer_marks(sk, f, set);
+	if (ca_state(sk) < TCP_CA_Recovery)
+		f->has_answered = 0;
+	else if (is_marked && !f->in_fallback && !f->has_answered &&
+		 headway_since(now_ns, f->marked_ns) >= (f->srtt_us >> 3) * 1000ull) {
+		f->has_answered = 1;
+		f->marked_ns = now_ns;
+		answer_marks(sk, f, set);
+	}
 }
 
 /* A flow of a policy sends again after any pause. */
@@ -84,8 +88,12 @@ void cc_set_state(__u64 *ctx)
 	 */
 	if (f && set && !f->in_fallback && state == TCP_CA_CWR &&
 	    tcp_sk(sk)->ecn_flags & TCP_ECN_OK) {
-		f->marked_ns = tcp_sk(sk)->tcp_clock_cache;
-		answer_marks(sk, f, set);
+		/* As a recovery ends, its marks may be repeated. */
+		if (!f->has_answered) {
+			f->marked_ns = tcp_sk(sk)->tcp_clock_cache;
+			answer_marks(sk, f, set);
+		}
+		f->has_answered = 0;
 	}
 	if (f && set && state == TCP_CA_Loss)
 		tell(sk, f, set, 0, state);

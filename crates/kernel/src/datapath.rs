@@ -18,6 +18,8 @@
 //! - Cubic and BBR are those of crates/cc. PRR is the transport's: a flow that Cubic takes during
 //!   recovery has none until the next, and its window may be ssthresh at once, where the programs
 //!   begin with the packets in flight. An undo gives such a flow nothing back (`undo_most`).
+//! - Losses that the guard ignores are hidden from the simulated Cubic, so its window grows on to
+//!   ssthresh. In the programs ssthresh becomes the window.
 //! - Only the programs answer marks while losses are repaired (`answer_marks_in_recovery()`): the
 //!   simulated transport reports no mark then.
 //! - A full queue of this host, which enters `TCP_CA_CWR` too, is not simulated.

@@ -252,7 +252,6 @@ impl<K: Kernel> Agent<K> {
         let Some(flow) = self.flows.of(&report.header) else {
             return;
         };
-        flow.on_network(&self.paths);
         let slot = report.header.slot;
         let (now, due) = (report.record.now(), flow.next_query());
         // If a clock ran out before this record, it decides from the records before, however late
@@ -263,6 +262,7 @@ impl<K: Kernel> Agent<K> {
         let Some(flow) = self.flows.of(&report.header) else {
             return;
         };
+        flow.on_network(&self.paths);
         let thought = flow.acknowledged(due);
         let is_asked = flow.on_record(&report.record);
         flow.tell_range();
@@ -423,6 +423,9 @@ impl<K: Kernel> Agent<K> {
         if now >= self.saves {
             self.saves = now + SAVE_EVERY;
             self.keep_learned();
+            let flows = self.flows.iter();
+            let learners = flows.filter_map(|flow| Some((flow.learns()?, flow.class)));
+            self.store.drop_replaced(learners);
             self.store.read_again();
             self.store.save();
             self.flows.let_go_of_silent_learners(now);

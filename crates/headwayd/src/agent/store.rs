@@ -29,6 +29,8 @@ pub struct Store {
     teachers: Vec<u32>,
     /// The folder, locked so that no other agent writes there.
     lock: Option<File>,
+    /// The names of the files of the present policies that learn.
+    present: HashSet<String>,
     /// The learned state by file name; `None` if there is no such file.
     learned: HashMap<String, Option<Learned>>,
     /// The names of files that could not be read and are still there. They are neither overwritten
@@ -140,21 +142,28 @@ impl Store {
     }
 
     /// Takes the saved states of the policies from now on, which a thread has
-    /// [read](SavedStates::read). What the store has already of them stays. It drops the states of
-    /// other policies, once they are written.
+    /// [read](SavedStates::read). What the store has already stays.
     pub fn take(&mut self, saved: SavedStates) {
-        let names: HashSet<String> = saved.0.iter().map(|(name, _)| name.clone()).collect();
+        self.present = saved.0.iter().map(|(name, _)| name.clone()).collect();
         for (name, saved) in saved.0 {
             if !self.learned.contains_key(&name) {
                 self.insert(name, saved);
             }
         }
-        if !names.is_empty() {
-            let unwritten = [&self.changed, &self.writing];
-            self.learned.retain(|name, _| {
-                names.contains(name) || unwritten.iter().any(|files| files.contains(name))
-            });
+    }
+
+    /// Drops the states of policies that were replaced, once they are written and none of these
+    /// flows has such a policy. After a reload without learners they stay.
+    pub fn drop_replaced<'a>(&mut self, flows: impl Iterator<Item = (&'a PolicySpec, Class)>) {
+        if self.present.is_empty() {
+            return;
         }
+        let used: HashSet<String> = flows.map(|(served, class)| file_name(served, class)).collect();
+        let (present, changed, writing) = (&self.present, &self.changed, &self.writing);
+        self.learned.retain(|name, _| {
+            let is_unwritten = changed.contains(name) || writing.contains(name);
+            present.contains(name) || used.contains(name) || is_unwritten
+        });
     }
 
     fn insert(&mut self, name: String, saved: Saved) {

@@ -15,7 +15,7 @@ const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 pub struct DefaultController {
     before: String,
     ours: String,
-    /// A file with the previous default and ours, until the previous one is restored.
+    /// A file with the previous default and the agents' ones since, until it is restored.
     kept: PathBuf,
 }
 
@@ -39,7 +39,10 @@ impl DefaultController {
             &available,
             name,
         );
-        if let Err(error) = fs::write(kept, format!("{before} {name}\n")) {
+        let earlier_agents = earlier.as_deref().unwrap_or_default().split_whitespace().skip(1);
+        let agents: Vec<&str> = earlier_agents.filter(|earlier| *earlier != name).collect();
+        let words = [&[&before, name], agents.as_slice()].concat().join(" ");
+        if let Err(error) = fs::write(kept, words + "\n") {
             tracing::warn!(file = %kept.display(), %error, "the previous default cannot be saved, so it cannot be restored if this agent is killed");
         }
         if let Err(error) = fs::write(DEFAULT, name) {
@@ -77,14 +80,15 @@ pub fn set_back(ours: &str, kept: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The default to restore: the present one (`now`), or the first one of the file (`kept`), which an
-/// earlier agent found. The file's second one is what that agent made the default. A default that
-/// is an agent's, or not available, is left out. Without another it is Cubic.
+/// The default to restore: the present one (`now`), or the first one of the file (`kept`), which
+/// earlier agents found. The file's other ones are those that agents have made the default. A
+/// default that is an agent's, or not available, is left out. Without another it is Cubic.
 fn before(now: &str, kept: &str, available: &str, ours: &str) -> String {
     let mut words = kept.split_whitespace();
-    let (found, theirs) = (words.next().unwrap_or_default(), words.next());
+    let found = words.next().unwrap_or_default();
+    let theirs: Vec<&str> = words.collect();
     let is_there = |name: &&str| {
-        let is_agents = *name == ours || Some(*name) == theirs;
+        let is_agents = *name == ours || theirs.contains(name);
         !is_agents && available.split_whitespace().any(|a| a == *name)
     };
     let first = [now.trim(), found].into_iter().find(is_there);
@@ -123,6 +127,7 @@ mod tests {
             // An agent of another name was killed. Its controller may still be there.
             ("headway_rate\n", "bbr headway_rate\n", "bbr"),
             ("headway_bbr\n", "bbr headway_bbr\n", "bbr"),
+            ("headway_bbr\n", "bbr headway_rate headway_bbr\n", "bbr"),
             ("reno\n", "bbr headway_bbr\n", "reno"),
             ("headway_owl\n", "bbr headway_owl\n", "bbr"),
             ("headway_bbr\n", "gone headway_bbr\n", "cubic"),

@@ -198,7 +198,7 @@ class TunedRun:
         """Wraps a run that has not started."""
         self._run, self._chain = run, chain
         self._before: int | None = None
-        self._is_tuned = self._is_served = self._is_cancelled = False
+        self._is_tuned = self._is_served = self._has_begun = self._is_cancelled = False
 
     @property
     def memory_bytes(self) -> int:
@@ -215,8 +215,8 @@ class TunedRun:
 
         Raises UsageError.
         """
-        self._is_served = self._chain.serve()
-        if not self._is_served:
+        self._has_begun = self._is_served = self._chain.serve()
+        if not self._has_begun:
             return
         try:
             self._before = self._applied()
@@ -230,11 +230,11 @@ class TunedRun:
 
         Starts a run that waited for those of another chain. Raises UsageError if it cannot start.
         """
-        if not self._is_served:
+        if not self._has_begun:
             if self._is_cancelled:
                 return True
             self.start()
-        if not self._is_served:
+        if not self._has_begun:
             time.sleep(timeout_s)
             return False
         try:

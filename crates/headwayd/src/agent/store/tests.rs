@@ -360,7 +360,7 @@ fn flows_start_from_states_that_another_thread_has_read() {
 }
 
 #[test]
-fn states_of_policies_that_were_replaced_are_dropped_once_they_are_written() {
+fn states_of_replaced_policies_are_dropped_once_they_are_written_and_no_flow_has_them() {
     let (folder, served) = (Folder::new("replaced"), served());
     let read = |spec: &str| {
         let policies = Policies::read([spec]).expect("policies");
@@ -369,10 +369,13 @@ fn states_of_policies_that_were_replaced_are_dropped_once_they_are_written() {
     let mut store = Store::new(Some(folder.0.clone()));
     store.keep(&served, PUBLIC, learned(&served), 1000, 1);
     store.take(read("rax"));
+    store.drop_replaced(std::iter::empty());
     assert_eq!(experience(&store, &served, PUBLIC), 1000);
     store.save();
     store.finish();
-    store.take(read("rax"));
+    store.drop_replaced([(&served, PUBLIC)].into_iter());
+    assert_eq!(experience(&store, &served, PUBLIC), 1000);
+    store.drop_replaced(std::iter::empty());
     assert!(!store.learned.contains_key(&file_name(&served, PUBLIC)));
     assert!(store.learned(&served, PUBLIC).is_some(), "the file has it");
 }

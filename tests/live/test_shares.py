@@ -67,21 +67,22 @@ def test_answers_are_in_time_while_another_user_attacks(case, bpffs, tmp_path):
         found = {"alone": answers_ms(agent, slots, own)}
         with attacks.under_way(attack, name, agent.socket) as attacker:
             found["attacked"] = answers_ms(agent, slots, own)
-            autogroup.write_text("0")
             # A user's session is in another slice than the unit, whose CPUWeight has no effect
             # there.
-            equal = answers_ms(agent, slots, own)
+            autogroup.write_text("0")
+            found["attacked by an equal weight"] = answers_ms(agent, slots, own)
             assert attacker.poll() is None
         status = agent.status()
         (flow,) = [one["flow"] for one in status["flows"] if one["user"] == 0]
         stale = re.findall(rf"the guard tripped.*flow={flow} .*stale", agent.log)
         if attacks.STATE in attacks.CASES[case][1]:
             assert "flows start from saved state" in agent.log
-    for when, times in {**found, "attacked by an equal weight": equal}.items():
+    for when, times in found.items():
         p50, p99 = np.percentile(times, [50, 99])
         print(f"{case}, {when}: p50 {p50:.3f}, p99 {p99:.2f}, longest {times.max():.2f} ms")
     print({key: status["counters"][key] for key in ("flows_opened", "user_full", "delayed", "ring_dropped")})
     assert attacks.has_effect(attack, status["counters"])
-    assert np.percentile(found["attacked"], 99) < TWO_TURNS_MS
-    assert found["attacked"].max() < PATIENCE_MS
+    for times in found.values():
+        assert np.percentile(times, 99) < TWO_TURNS_MS
+        assert times.max() < PATIENCE_MS
     assert not stale

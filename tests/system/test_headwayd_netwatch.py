@@ -182,7 +182,15 @@ class Switch(Published):
         "netwatch": {"period": "100ms", "stale_after": "1s"},
         "switch": [{"name": "s", "datapath": "1"}],
         "link": [{"ends": ["s:1", "far"], "capacity": "10Mbps"}],
-        "path": [{"name": "loop", "switches": ["s"], "source": "127.0.0.0/8", "destination": "127.0.0.1"}],
+        "path": [
+            {
+                "name": "loop",
+                "switches": ["s"],
+                "to": "far",
+                "source": "127.0.0.0/8",
+                "destination": "127.0.0.1",
+            }
+        ],
     }
 
     def __init__(self):

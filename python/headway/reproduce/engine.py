@@ -58,7 +58,10 @@ class StartedFigure:
         """Returns every run once: this many of each point, then the next."""
         most = max((len(one.seeds) for one in self.wanted), default=0)
         blocks = (
-            task for first in range(0, most, size) for one in self.wanted for task in one.tasks[first : first + size]
+            task
+            for first in range(0, most, size)
+            for one in self.wanted
+            for task in one.tasks[first : first + size]
         )
         return list({(tuple(task.key.values()), task.grid_ms): task for task in blocks}.values())
 

@@ -120,7 +120,9 @@ def why_unfit(carried: Mapping[str, int]) -> str | None:
         return f"links lost {carried['failed']} packets outside their queues"
     if (late_us := carried.get("lateness_p99_us", 0)) > LATE_US:
         limit_ms = LATE_US / 1000
-        return f"1% of the packets left a link more than {late_us / 1000:g} ms late, and {limit_ms:g} ms is the limit"
+        return (
+            f"1% of the packets left a link more than {late_us / 1000:g} ms late, and {limit_ms:g} ms is the limit"
+        )
     return None
 
 

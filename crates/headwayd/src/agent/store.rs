@@ -158,7 +158,9 @@ impl Store {
         if self.present.is_empty() {
             return;
         }
-        let used: HashSet<String> = flows.map(|(served, class)| file_name(served, class)).collect();
+        let used: HashSet<String> = flows
+            .map(|(served, class)| file_name(served, class))
+            .collect();
         let (present, changed, writing) = (&self.present, &self.changed, &self.writing);
         self.learned.retain(|name, _| {
             let is_unwritten = changed.contains(name) || writing.contains(name);
@@ -365,7 +367,10 @@ impl Store {
         }
         self.writes = None;
         match said {
-            Ok(true) => self.failed = false,
+            Ok(true) => {
+                self.failed = false;
+                self.writing.clear();
+            }
             _ => self.fail(),
         }
         true

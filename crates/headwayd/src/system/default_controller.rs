@@ -39,7 +39,11 @@ impl DefaultController {
             &available,
             name,
         );
-        let earlier_agents = earlier.as_deref().unwrap_or_default().split_whitespace().skip(1);
+        let earlier_agents = earlier
+            .as_deref()
+            .unwrap_or_default()
+            .split_whitespace()
+            .skip(1);
         let agents: Vec<&str> = earlier_agents.filter(|earlier| *earlier != name).collect();
         let words = [&[&before, name], agents.as_slice()].concat().join(" ");
         if let Err(error) = fs::write(kept, words + "\n") {

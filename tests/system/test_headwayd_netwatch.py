@@ -175,27 +175,28 @@ def test_counts_of_switches_reach_the_policy_until_netwatch_ends(tmp_path, featu
             awaited(lambda: last() == ("add-cwnd", 0), last)
 
 
+ONE_SWITCH = {
+    "netwatch": {"period": "100ms", "stale_after": "1s"},
+    "switch": [{"name": "s", "datapath": "1"}],
+    "link": [{"ends": ["s:1", "far"], "capacity": "10Mbps"}],
+    "path": [
+        {
+            "name": "loop",
+            "switches": ["s"],
+            "to": "far",
+            "source": "127.0.0.0/8",
+            "destination": "127.0.0.1",
+        }
+    ],
+}
+
+
 class Switch(Published):
     """A switch that is read ten times a second, and the measurement agent that reads it."""
 
-    TOPOLOGY = {
-        "netwatch": {"period": "100ms", "stale_after": "1s"},
-        "switch": [{"name": "s", "datapath": "1"}],
-        "link": [{"ends": ["s:1", "far"], "capacity": "10Mbps"}],
-        "path": [
-            {
-                "name": "loop",
-                "switches": ["s"],
-                "to": "far",
-                "source": "127.0.0.0/8",
-                "destination": "127.0.0.1",
-            }
-        ],
-    }
-
     def __init__(self):
         super().__init__()
-        self.watch = Watch(parse(self.TOPOLOGY, "test"))
+        self.watch = Watch(parse(ONE_SWITCH, "test"))
         self.packets, self.clock_ns = 10_000, 10**12
         self.pace, self.answers, self.restarts = 1.0, True, False
 

@@ -573,6 +573,15 @@ def test_quick_from_the_command_line_and_packet_logs(run, tmp_path):
     assert set(logs) == {"aurora", "cubic"}
 
 
+def test_packet_logs_repeat_no_run(run, tmp_path):
+    stand_ins = [f"--stand-in={name}=cubic" for name in (*STAND_INS, *"MNOPQR")]
+    done = run("reproduce", "interval", "fig4", "--quick", "--logs", *stand_ins, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    made = [(row["scheme"], row["scenario_hash"], row["seed"], row["flow"]) for row in rows]
+    assert len(set(made)) == len(made)
+
+
 def test_a_quick_figure_of_the_agent_itself(run, tmp_path):
     done = run("reproduce", "interval", "fig9", "--quick", "--json", "--out", tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

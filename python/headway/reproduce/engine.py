@@ -55,7 +55,7 @@ class StartedFigure:
         return self.in_blocks(1)
 
     def in_blocks(self, size: int) -> list[OneRun]:
-        """Returns every run once: this many of each point, then the next."""
+        """Returns every run once: the first `size` runs of each point, then the next `size`."""
         most = max((len(one.seeds) for one in self.wanted), default=0)
         blocks = (
             task
@@ -160,7 +160,7 @@ def _need_traces(wanted: Sequence[RunRequest]) -> None:
 
 
 def missing_runs(begun: StartedFigure, store: Store, at_a_time: int = 1) -> list[OneRun]:
-    """Returns the runs that have not finished, so many of each point one after another."""
+    """Returns the runs that have not finished, in blocks of `at_a_time` runs of each point."""
     return [task for task in begun.in_blocks(at_a_time) if store.find(task) is None]
 
 
@@ -188,9 +188,9 @@ def make(
     else:
         first, at_a_time = logged(begun) if logs else [], jobs or 1
         around = begun.lab.around
+        failures = collect(first, at_a_time, store, progress, partial(_begin_run, around, logs=logs))
         # Only runs that share what is around them can go at the same time.
         missing = missing_runs(begun, store, at_a_time if around else 1)
-        failures = collect(first, at_a_time, store, progress, partial(_begin_run, around, logs=logs))
         failures += collect(missing, at_a_time, store, progress, partial(_begin_run, around))
     if failures:
         return Outcome(begun.figure, failures=failures, notes=begun.lab.notes)

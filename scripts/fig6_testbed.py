@@ -182,8 +182,7 @@ def run_once(scheme: str, known: float, seed: int, seconds: float) -> Run:
     run["known_least"] = min((state.known for state in said), default=0.0)
     run["measured_rtt_ms"] = 1e3 * one.measured_rtt_s
     run["late_p99_us"], run["failed"] = carried["lateness_p99_us"], carried["failed"]
-    switches = len(one.known) / len(one.topology.route)
-    run["unfit"] = why_unfit(run, switches, len(said)) or wires.why_unfit(carried)
+    run["unfit"] = why_unfit(run, len(one.known) / len(one.topology.route), len(said))
     return run
 
 
@@ -210,6 +209,8 @@ def why_unfit(run: Run, known: float, snapshots: int) -> str | None:
         return "netwatch sent no report"
     if run["known_least"] < known - 1e-9:
         return "the counters of a known switch were missing"
+    if links := wires.why_unfit({"failed": run["failed"], "lateness_p99_us": run["late_p99_us"]}):
+        return links
     if run.get("answers_p99_us", 0) > PERIOD_US:
         return f"headwayd answered late: {run['answers_p99_us']:.0f} us (p99)"
     return None

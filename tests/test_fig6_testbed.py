@@ -53,6 +53,8 @@ def run(**more):
         ({}, 9, None),
         ({}, 0, "netwatch sent no report"),
         ({"known_least": 2 / 7}, 9, "the counters of a known switch were missing"),
+        ({"failed": 1}, 9, "links lost 1 packets outside their queues"),
+        ({"late_p99_us": 1200}, 9, "1% of the packets left a link more than 1.2 ms late, and 1 ms is the limit"),
         ({"answers_p99_us": 5000.0}, 9, "headwayd answered late: 5000 us (p99)"),
     ],
 )

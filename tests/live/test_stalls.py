@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from test_emu_bench import BENCH
+from waiting import repeating
 
 pytestmark = pytest.mark.live
 
@@ -21,27 +21,18 @@ STALL_S = 0.012
 """This is twice the time in which rax-1's queue drains. Two signals and a thread make it 20 ms."""
 
 
-@contextlib.contextmanager
 def stalls(bench):
     """Stops the emulator processes of this bench repeatedly."""
-    over = threading.Event()
 
     def stop_and_go():
-        while not over.wait(EVERY_S):
-            workers = children(bench.pid)
-            for signal_, wait_s in ((signal.SIGSTOP, STALL_S), (signal.SIGCONT, 0)):
-                for pid in workers:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal_)
-                time.sleep(wait_s)
+        workers = children(bench.pid)
+        for signal_, wait_s in ((signal.SIGSTOP, STALL_S), (signal.SIGCONT, 0)):
+            for pid in workers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal_)
+            time.sleep(wait_s)
 
-    thread = threading.Thread(target=stop_and_go)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return repeating(stop_and_go, EVERY_S)
 
 
 def children(pid):

@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
@@ -19,7 +18,9 @@ from headway.netwatch.source import Counters, PortReading, Reading
 from headway.netwatch.stream import Broadcast
 from headway.netwatch.topology import parse
 from headway.netwatch.watch import OnPath, PathState, Snapshot, Watch
+from kernel.agents import last_decision
 from netwatch_served import Published, app, flood, serving
+from waiting import repeating
 from waiting import until as awaited
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
@@ -94,25 +95,17 @@ def speaks(told):
 @contextmanager
 def flow(controller):
     """A flow that sends 2 MB/s over loopback, until the end."""
-    ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as sender:
         sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
         sender.connect(listener.getsockname())
         receiver, _ = listener.accept()
 
         def send():
-            while not ended.wait(0.01):
-                sender.sendall(bytes(20_000))
-                receiver.recv(20_000, socket.MSG_WAITALL)
+            sender.sendall(bytes(20_000))
+            receiver.recv(20_000, socket.MSG_WAITALL)
 
-        sending = threading.Thread(target=send)
-        sending.start()
-        try:
+        with receiver, repeating(send, 0.01):
             yield
-        finally:
-            ended.set()
-            sending.join()
-            receiver.close()
 
 
 def test_a_flow_gets_reports_of_its_path_while_netwatch_runs(tmp_path, where):
@@ -154,9 +147,7 @@ def test_counts_of_switches_reach_the_policy_until_netwatch_ends(tmp_path, featu
     file = tmp_path / "decisions.jsonl"
 
     def last():
-        # The last line may be incomplete.
-        lines = file.read_text().split("\n")[:-1]
-        said = json.loads(lines[-1]) if lines else None
+        said = last_decision(file)
         return said and (said["would"], said["value"])
 
     broadcast = Telling()
@@ -167,7 +158,7 @@ def test_counts_of_switches_reach_the_policy_until_netwatch_ends(tmp_path, featu
         # Loopback has no losses, and headway_owl decides after slow start.
         words += ("--controllers", "headway_window")
         with daemon.Daemon("--policy", spec, "--name", NAME, "--loopback", *words), flow(NAME):
-            awaited(lambda: file.exists() and last() == ("add-cwnd", first), last)
+            awaited(lambda: last() == ("add-cwnd", first), last)
             broadcast.tell(2, pnc=7.0, pna=0.5, known=1.0, age_s=0.5)
             awaited(lambda: last() == ("add-cwnd", then), last)
             # Counters without an update for ten seconds do not count.
@@ -199,6 +190,7 @@ class Switch(Published):
         self.watch = Watch(parse(ONE_SWITCH, "test"))
         self.packets, self.clock_ns = 10_000, 10**12
         self.pace, self.answers, self.restarts = 1.0, True, False
+        self.last_s = time.monotonic()
 
     def within(self, do):
         """Does something in the thread of the server, once it has a subscriber."""
@@ -208,37 +200,22 @@ class Switch(Published):
         self.loop.call_soon_threadsafe(lambda: done.set_result(do()))
         return done.result(60)
 
-    @contextmanager
     def read(self):
-        ended = threading.Event()
+        now = time.monotonic()
+        if self.restarts:
+            self.packets, self.clock_ns, self.restarts = 0, 0, False
+        self.packets += 10
+        self.clock_ns += int((now - self.last_s) * self.pace * 1e9)
+        self.last_s = now
+        bytes_ = 1000 * self.packets
+        counters = Counters(self.packets, bytes_, self.packets, bytes_, self.clock_ns)
 
-        def read():
-            last = time.monotonic()
-            while not ended.wait(0.1):
-                now = time.monotonic()
-                if self.restarts:
-                    self.packets, self.clock_ns, self.restarts = 0, 0, False
-                self.packets += 10
-                self.clock_ns += int((now - last) * self.pace * 1e9)
-                last = now
-                bytes_ = 1000 * self.packets
-                counters = Counters(self.packets, bytes_, self.packets, bytes_, self.clock_ns)
-                reading = Reading("s", now, {"1": PortReading(counters)})
+        def take():
+            if self.answers:
+                self.watch.reading(Reading("s", now, {"1": PortReading(counters)}))
+            self.publish(self.watch.snapshot())
 
-                def take(reading=reading):
-                    if self.answers:
-                        self.watch.reading(reading)
-                    self.publish(self.watch.snapshot())
-
-                self.within(take)
-
-        reading = threading.Thread(target=read)
-        reading.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            reading.join()
+        self.within(take)
 
     def state(self):
         return self.within(lambda: self.watch.switch("s"))
@@ -251,9 +228,8 @@ def test_flows_go_on_while_a_switch_restarts_has_a_wrong_clock_or_is_silent_and_
     switch = Switch()
 
     def observed():
-        # The last line may be incomplete.
-        lines = file.read_text().split("\n")[:-1] if file.exists() else []
-        return json.loads(lines[-1])["value"] if lines else None
+        said = last_decision(file)
+        return said and said["value"]
 
     def observes(value):
         awaited(lambda: observed() == value, lambda: (observed(), switch.state()))
@@ -262,7 +238,7 @@ def test_flows_go_on_while_a_switch_restarts_has_a_wrong_clock_or_is_silent_and_
 
     application = make_app(switch.watch, switch, Limits(5, 10))
     words = ("--shadow", str(file), "--controllers", "headway_window", "--loopback")
-    with serving(application, switch) as port, switch.read():
+    with serving(application, switch) as port, repeating(switch.read, 0.1):
         netwatch = ("--netwatch", f"http://127.0.0.1:{port}")
         with daemon.Daemon("--policy", spec, "--name", NAME, *netwatch, *words) as agent, flow(NAME):
             observes(1000)
@@ -271,7 +247,7 @@ def test_flows_go_on_while_a_switch_restarts_has_a_wrong_clock_or_is_silent_and_
             observes(1000)
             switch.pace = 1.5
             observes(0)
-            assert switch.state().why == "a clock that runs wrong"
+            awaited(lambda: switch.state().why == "a clock that runs wrong", switch.state)
             switch.pace = 1.0
             observes(1000)
             with flood(port) as statuses:
@@ -279,7 +255,7 @@ def test_flows_go_on_while_a_switch_restarts_has_a_wrong_clock_or_is_silent_and_
                 observes(1000)
             switch.answers = False
             observes(0)
-            assert switch.state().state == "stale"
+            awaited(lambda: switch.state().state == "stale", switch.state)
             switch.answers = True
             observes(1000)
 

@@ -31,7 +31,7 @@ def save_learner(state):
 def attacked(case, flows, state, *more, **daemons):
     """An agent with Rax, and the name of the attack on it."""
     attack, options = attacks.CASES[case]
-    if attacks.STATE in options:
+    if attacks.has_saved_learner(case):
         save_learner(state)
     options = [str(state) if word == attacks.STATE else word for word in options]
     served = ["--policy", "rax", "--controllers", "headway_window", "--flows", str(flows), *attacks.OPTIONS]
@@ -69,5 +69,5 @@ def test_a_flow_of_root_is_answered_while_another_user_attacks(case, tmp_path):
 
             (flow,) = until(is_answered, agent.status)
         assert attacker.poll() is None
-        # Only a saved learner has taken so many steps.
-        assert (flow["updates"] > 10_000) == (attacks.STATE in attacks.CASES[case][1])
+        # The saved learner has taken 39,369 gradient steps. A new one takes about one a round trip.
+        assert (flow["updates"] > 10_000) == attacks.has_saved_learner(case)

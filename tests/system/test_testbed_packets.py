@@ -23,6 +23,7 @@ from headway._native import UsageError
 from headway.netwatch.client import Client
 from headway.testbed import bed, own
 from headway.testbed.topology import load
+from kernel.agents import last_decision
 from waiting import until
 
 pytestmark = pytest.mark.system
@@ -148,12 +149,9 @@ def test_a_policy_observes_fewer_switches_as_the_switches_end(net, tmp_path):
     name = f"hw_bed_{os.getpid()}"
 
     def observed():
-        """The number of known switches in a thousand, by the last decision.
-
-        The last line may be incomplete.
-        """
-        lines = file.read_text().split("\n")[:-1] if file.exists() else []
-        return json.loads(lines[-1])["value"] if lines else None
+        """The number of known switches in a thousand, by the last decision."""
+        said = last_decision(file)
+        return said and said["value"]
 
     one = bed.Bed(load(str(net)), known=1.0, load=0.2, seed=1)
     try:

@@ -35,7 +35,7 @@ static __always_inline void answer_marks(struct sock *sk, struct flow *f,
 /*
  * Answers marks while losses are repaired, once in each recovery. The kernel does so in other
  * states only: in recovery its own controllers have reduced for the loss already, and a policy has
- * not. The receiver repeats a mark until it sees CWR, which the kernel sends after the recovery.
+ * not. The receiver repeats a mark until it sees CWR, perhaps until the recovery has ended.
  */
 static __always_inline void answer_marks_in_recovery(struct sock *sk, struct flow *f,
 						     const struct headway_settings *set)

@@ -76,8 +76,8 @@ fn step_us(is_learning: bool, window: f32) -> Result<(f64, f64), Box<dyn std::er
     Ok((best * 1e6, longest[longest.len() / 2] * 1e6))
 }
 
-/// Microseconds of the longest record of a flow with 4,096 packets in flight. Every other record
-/// reports that all of them were acknowledged, or all of them lost.
+/// Microseconds of the longest record of a flow that sends 4,096 packets in a round trip. A record
+/// then reports that all were acknowledged, or all lost.
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn record_us(are_lost: bool) -> Result<f64, Box<dyn std::error::Error>> {
     let setup = Setup::new(Bytes::new(1250), 1);
@@ -95,12 +95,10 @@ fn record_us(are_lost: bool) -> Result<f64, Box<dyn std::error::Error>> {
     for _ in 0..50 {
         let mut most = 0.0_f64;
         for _ in 0..100 {
-            let flight = record.in_flight;
-            // Each flight is sent over a round trip, and each packet of it by an action.
             for part in 1..=RECORD_PACKETS / 64 {
                 record.now_ns += 50_000_000 * 64 / u64::from(RECORD_PACKETS);
                 record.sent += 64;
-                record.in_flight = flight + 64 * part;
+                record.in_flight = 64 * part;
                 rax.on_record(&record);
             }
             match are_lost {

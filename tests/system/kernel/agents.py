@@ -1,6 +1,8 @@
-"""Reads an agent's status of its flows."""
+"""Reads an agent's status of its flows, and its decisions."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from daemon import Daemon
@@ -32,3 +34,11 @@ def counted(agent: Daemon, name: str, least: int) -> Status:
         lambda: (counters := agent.status()["counters"])[name] >= least and counters,
         lambda: agent.status()["counters"],
     )
+
+
+def last_decision(shadow: Path) -> dict[str, Any] | None:
+    """The newest decision in a file of --shadow, or None if there is none yet."""
+    # The last line may be incomplete.
+    lines = shadow.read_text().split("\n")[:-1] if shadow.exists() else []
+    found: dict[str, Any] | None = json.loads(lines[-1]) if lines else None
+    return found

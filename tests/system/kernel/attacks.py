@@ -170,6 +170,11 @@ REFUSED = {
 refused."""
 
 
+def has_saved_learner(case: str) -> bool:
+    """Whether the flows of a case start from a saved learner."""
+    return STATE in CASES[case][1]
+
+
 def has_effect(attack: str, counters: dict[str, int]) -> bool:
     """Whether the agent's counters show the attack."""
     return all(counters[name] >= least for name, least in REFUSED[attack].items())

@@ -33,19 +33,11 @@ impl DefaultController {
         let now = fs::read_to_string(DEFAULT).map_err(failed)?;
         let available = fs::read_to_string(AVAILABLE).map_err(failed)?;
         let earlier = fs::read_to_string(kept);
-        let before = before(
-            &now,
-            earlier.as_deref().unwrap_or_default(),
-            &available,
-            name,
-        );
-        let earlier_agents = earlier
-            .as_deref()
-            .unwrap_or_default()
-            .split_whitespace()
-            .skip(1);
-        let agents: Vec<&str> = earlier_agents.filter(|earlier| *earlier != name).collect();
-        let words = [&[&before, name], agents.as_slice()].concat().join(" ");
+        let found = earlier.as_deref().unwrap_or_default();
+        let before = before(&now, found, &available, name);
+        let others = agents_of(found).filter(|agents| *agents != name);
+        let words: Vec<&str> = [&*before, name].into_iter().chain(others).collect();
+        let words = words.join(" ");
         if let Err(error) = fs::write(kept, words + "\n") {
             tracing::warn!(file = %kept.display(), %error, "the previous default cannot be saved, so it cannot be restored if this agent is killed");
         }
@@ -84,15 +76,18 @@ pub fn set_back(ours: &str, kept: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The controllers in a file that agents have made the default.
+fn agents_of(kept: &str) -> impl Iterator<Item = &str> {
+    kept.split_whitespace().skip(1)
+}
+
 /// The default to restore: the present one (`now`), or the first one of the file (`kept`), which
 /// earlier agents found. The file's other ones are those that agents have made the default. A
 /// default that is an agent's, or not available, is left out. Without another it is Cubic.
 fn before(now: &str, kept: &str, available: &str, ours: &str) -> String {
-    let mut words = kept.split_whitespace();
-    let found = words.next().unwrap_or_default();
-    let theirs: Vec<&str> = words.collect();
+    let found = kept.split_whitespace().next().unwrap_or_default();
     let is_there = |name: &&str| {
-        let is_agents = *name == ours || theirs.contains(name);
+        let is_agents = *name == ours || agents_of(kept).any(|agents| agents == *name);
         !is_agents && available.split_whitespace().any(|a| a == *name)
     };
     let first = [now.trim(), found].into_iter().find(is_there);

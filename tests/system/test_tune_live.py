@@ -10,11 +10,13 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
 import daemon
+import waiting
+from headway._native import RunError
 from headway.tune.control import ask
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "bbr")]
@@ -45,6 +47,13 @@ def connect(listener):
     sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME.encode())
     sender.connect(listener.getsockname())
     return sender, listener.accept()[0]
+
+
+def is_tuning(host):
+    """The status of a host once it has set windows; None before."""
+    with suppress(RunError, OSError):
+        told = ask(host, 60)
+        return told if told["counters"].get("applied") else None
 
 
 def test_an_agent_sets_the_windows_of_live_flows_and_defaults_return_when_it_ends(tmp_path):
@@ -96,7 +105,18 @@ def test_an_agent_sets_the_windows_of_live_flows_and_defaults_return_when_it_end
             until(agent, DEFAULT)
             running.append(tune(tmp_path, *decides))
             until(agent, TUNED)
-            told = ask(tmp_path / "host-h.sock", 60)
+            # The host hangs, then it is killed. Flows continue with the windows that they have.
+            running[1].send_signal(signal.SIGSTOP)
+            go_on()
+            running[1].send_signal(signal.SIGCONT)
+            running[1].kill()
+            running[1].wait()
+            go_on()
+            until(agent, TUNED)
+            running[1] = tune(tmp_path, *watches)
+            told = waiting.until(lambda: is_tuning(tmp_path / "host-h.sock"))
+            until(agent, TUNED)
+            assert told["counters"]["restores_start"] == 1, "what the killed host left is not kept"
             names = {"{}:{}-{}:{}".format(*one.getsockname(), *other.getsockname()) for one, other in flows}
             assert {flow["flow"] for flow in told["flows"]} == names
             assert not told["rejected"]

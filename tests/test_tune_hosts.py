@@ -481,6 +481,36 @@ def test_no_simulated_flow_stalls_while_agents_come_and_go(url):
     run(body)
 
 
+def test_heartbeats_keep_a_host_that_reports_once_an_hour(url):
+    async def body(started):
+        safe = secure()
+        one = await started.agent(url, safe)
+        host, _ = started.host(url, safe, HostOptions("h", t2_s=3600.0))
+        await until(lambda: one.counters["heartbeats"] >= 3)
+        assert host.counters["stats_answered"] == 0, "the agent is known by its heartbeats alone"
+
+    run(body)
+
+
+def test_a_host_waits_twice_as_long_before_each_new_connection(url, monkeypatch):
+    waits = []
+
+    async def nobody_answers(_host, _socket, patience_s):
+        waits.append(patience_s)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(Host, "_listen", nobody_answers)
+
+    async def body(started):
+        started.host(url, secure())
+        await until(lambda: len(waits) >= 7)
+
+    run(body)
+    for wait, mean in zip(waits, (0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0), strict=False):
+        assert 0.75 * mean <= wait <= 1.25 * mean
+    assert len(set(waits)) == len(waits), "hosts that lost the same agent spread out"
+
+
 def test_a_silent_host_is_forgotten(url, monkeypatch):
     async def body(started):
         monkeypatch.setattr(agents, "FORGET_S", 0.5)
@@ -510,8 +540,7 @@ def test_a_port_in_use_gives_a_one_line_error(url):
 
 def test_the_defaults_are_those_of_the_paper_and_linux():
     options = HostOptions("h")
-    assert (options.t1_s, options.t2_s, options.patience_s) == (0.02, 1.0, 5.0)
-    assert HostOptions("h", t2_s=60.0).patience_s == 180.0
+    assert (options.t1_s, options.t2_s, options.restore_after_s) == (0.02, 1.0, 5.0)
     assert len(replace(options, name="x" * 128).name) == 128
     for wrong, option in (
         ({"name": ""}, "--name"),

@@ -10,11 +10,13 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
 import daemon
+import waiting
+from headway._native import RunError
 from headway.tune.control import ask
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "bbr")]
@@ -47,66 +49,118 @@ def connect(listener):
     return sender, listener.accept()[0]
 
 
-def test_an_agent_sets_the_windows_of_live_flows_and_defaults_return_when_it_ends(tmp_path):
-    with (
-        daemon.Daemon("--controllers", "headway_bbr", "--name", NAME, "--loopback") as agent,
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        ExitStack() as open_ones,
-    ):
-        flows = [connect(listener) for _ in range(FLOWS)]
-        for ends in flows:
+def is_tuning(host):
+    """The status of a host once it has set windows; None before."""
+    with suppress(RunError, OSError):
+        told = ask(host, 60)
+        return told if told["counters"].get("applied") else None
+
+
+@contextmanager
+def sending(flows):
+    """Sends over the flows. Gives a function that waits until each has delivered more."""
+    ended, arrived = threading.Event(), [0] * FLOWS
+
+    def send():
+        while not ended.wait(0.005):
+            for n, (sender, receiver) in enumerate(flows):
+                sender.sendall(bytes(20_000))
+                arrived[n] += len(receiver.recv(20_000, socket.MSG_WAITALL))
+
+    def go_on():
+        before, end = list(arrived), time.monotonic() + 120
+        while not all(now > then + 100_000 for now, then in zip(arrived, before, strict=True)):
+            assert time.monotonic() < end, f"a flow stalls: {before}, then {arrived}"
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield go_on
+    finally:
+        ended.set()
+        thread.join()
+
+
+class Tuning:
+    """Live flows, headwayd, an agent and a host of the tuner."""
+
+    def __init__(self, folder, stack):
+        self.folder, self.stack = folder, stack
+        daemons = daemon.Daemon("--controllers", "headway_bbr", "--name", NAME, "--loopback")
+        self.headwayd = stack.enter_context(daemons)
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        self.flows = [connect(listener) for _ in range(FLOWS)]
+        for ends in self.flows:
             for end in ends:
-                open_ones.enter_context(end)
-        ended, arrived = threading.Event(), [0] * FLOWS
-
-        def send():
-            while not ended.wait(0.005):
-                for n, (sender, receiver) in enumerate(flows):
-                    sender.sendall(bytes(20_000))
-                    arrived[n] += len(receiver.recv(20_000, socket.MSG_WAITALL))
-
-        def go_on():
-            """Checks that each flow delivers more than so far, so that none stalls."""
-            before, end = list(arrived), time.monotonic() + 120
-            while not all(now > then + 100_000 for now, then in zip(arrived, before, strict=True)):
-                assert time.monotonic() < end, f"a flow stalls: {before}, then {arrived}"
-                time.sleep(0.05)
-
-        sending = threading.Thread(target=send)
-        sending.start()
+                stack.enter_context(end)
+        self.go_on = stack.enter_context(sending(self.flows))
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            url = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-        decides = ["agent", "--fixed", "rtprop_window=2s,btlbw_window=4", "--bind", url]
-        watches = ["host", "--name", "h", "--controller", NAME, "--headwayd", agent.socket, "--agent", url]
-        watches += ["--t2", "500ms", "--restore-after", f"{RESTORE_S}s"]
-        running = [tune(tmp_path, *decides), tune(tmp_path, *watches)]
-        try:
-            until(agent, TUNED)
-            # One agent hangs, then one is killed. Flows continue, and have BBR's own windows again.
-            running[0].send_signal(signal.SIGSTOP)
-            go_on()
-            until(agent, DEFAULT)
-            go_on()
-            running[0].send_signal(signal.SIGCONT)
-            until(agent, TUNED)
-            running[0].kill()
-            go_on()
-            # tests/test_tune_hosts.py checks that this is not too early.
-            until(agent, DEFAULT)
-            running.append(tune(tmp_path, *decides))
-            until(agent, TUNED)
-            told = ask(tmp_path / "host-h.sock", 60)
-            names = {"{}:{}-{}:{}".format(*one.getsockname(), *other.getsockname()) for one, other in flows}
-            assert {flow["flow"] for flow in told["flows"]} == names
-            assert not told["rejected"]
-            running[1].terminate()
-            assert running[1].wait(120) == 0
-            until(agent, DEFAULT)
-            go_on()
-        finally:
-            for one in running:
-                one.kill()
-                one.wait()
-            ended.set()
-            sending.join()
+            self.url = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+
+    def start(self, *words):
+        process = tune(self.folder, *words)
+        self.stack.callback(process.wait)
+        self.stack.callback(process.kill)
+        return process
+
+    def agent(self):
+        return self.start("agent", "--fixed", "rtprop_window=2s,btlbw_window=4", "--bind", self.url)
+
+    def host(self):
+        words = ["host", "--name", "h", "--controller", NAME, "--headwayd", self.headwayd.socket]
+        return self.start(*words, "--agent", self.url, "--t2", "500ms", "--restore-after", f"{RESTORE_S}s")
+
+    def has(self, settings):
+        """Waits until the kernel's flows have these windows."""
+        until(self.headwayd, settings)
+
+
+@pytest.fixture
+def tuning(tmp_path):
+    with ExitStack() as stack:
+        yield Tuning(tmp_path, stack)
+
+
+def test_an_agent_sets_the_windows_of_live_flows_and_defaults_return_when_it_ends(tuning):
+    agent, host = tuning.agent(), tuning.host()
+    tuning.has(TUNED)
+    # The agent hangs, then it is killed. Flows continue, and have BBR's own windows again.
+    agent.send_signal(signal.SIGSTOP)
+    tuning.go_on()
+    tuning.has(DEFAULT)
+    tuning.go_on()
+    agent.send_signal(signal.SIGCONT)
+    tuning.has(TUNED)
+    agent.kill()
+    tuning.go_on()
+    # tests/test_tune_hosts.py checks that this is not too early.
+    tuning.has(DEFAULT)
+    tuning.agent()
+    tuning.has(TUNED)
+    told = ask(tuning.folder / "host-h.sock", 60)
+    names = {"{}:{}-{}:{}".format(*one.getsockname(), *other.getsockname()) for one, other in tuning.flows}
+    assert {flow["flow"] for flow in told["flows"]} == names
+    assert not told["rejected"]
+    host.terminate()
+    assert host.wait(120) == 0
+    tuning.has(DEFAULT)
+    tuning.go_on()
+
+
+def test_live_flows_continue_while_their_host_hangs_and_after_it_is_killed(tuning):
+    tuning.agent()
+    host = tuning.host()
+    tuning.has(TUNED)
+    host.send_signal(signal.SIGSTOP)
+    tuning.go_on()
+    host.send_signal(signal.SIGCONT)
+    host.kill()
+    host.wait()
+    tuning.go_on()
+    tuning.has(TUNED)
+    tuning.host()
+    told = waiting.until(lambda: is_tuning(tuning.folder / "host-h.sock"))
+    tuning.has(TUNED)
+    assert told["counters"]["restores_start"] == 1, "what the killed host left is not kept"

@@ -78,6 +78,16 @@ def test_the_reward_is_the_papers_from_the_data_of_a_host():
     assert reward.of([row() | {"btlbw_mbps": None}]) is None
 
 
+def test_models_that_ppo_cannot_continue_are_refused():
+    from headway import UsageError
+    from headway.tune.learner import LearningPolicy, _reward_of
+
+    with pytest.raises(UsageError, match="trained by DQN"):
+        LearningPolicy("bbr-tuner-dqn-v1")
+    with pytest.raises(UsageError, match="has derivative"):
+        _reward_of({"training": {"config": "[reward]\nderivative = 0.1\n"}})
+
+
 def test_actions_that_earn_more_become_more_probable(policy):
     import torch
 

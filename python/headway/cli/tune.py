@@ -102,12 +102,9 @@ def host(
     t1: Annotated[str, typer.Option(help="Sampling period (T1).")] = "20ms",
     t2: Annotated[str, typer.Option(help="Period of reports and of new settings (T2).")] = "1s",
     restore_after: Annotated[
-        str | None,
-        typer.Option(
-            help="After this time without a message from an agent, flows get the default windows. "
-            "Default: 3 T2, at least 5s."
-        ),
-    ] = None,
+        str,
+        typer.Option(help="After this time without a message from an agent, flows get the default windows."),
+    ] = "5s",
     cutoff: Annotated[
         float,
         typer.Option(
@@ -138,7 +135,7 @@ def host(
             name=known if hosts == 1 else f"{known}-{index}",
             t1_s=seconds(t1, "--t1"),
             t2_s=seconds(t2, "--t2"),
-            restore_after_s=seconds(restore_after, "--restore-after") if restore_after else None,
+            restore_after_s=seconds(restore_after, "--restore-after"),
             cutoff_hz=cutoff,
         )
         for index in range(hosts)

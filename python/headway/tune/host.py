@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from headway.tune.status import HostStatus, TunedFlow
     from headway.tune.tuner import Tuner
 
-LEAST_RESTORE_S = 5.0
 LEAST_T2_S = 0.05
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.25, 5.0
 
@@ -59,9 +58,9 @@ class HostOptions:
     """Time between samples (T1), s."""
     t2_s: float = 1.0
     """Time between rows, and so between settings (T2), s."""
-    restore_after_s: float | None = None
-    """Without a message from an agent for this time in s, the default windows are set; None is 3
-    T2, at least 5 s."""
+    restore_after_s: float = 5.0
+    """Without a message from an agent for this time in s, the default windows are set. An agent
+    answers heartbeats too, so this does not depend on T2."""
     cutoff_hz: float = 5.0
     """Cut-off frequency of the low-pass filter of RTT samples, Hz."""
     limits: Limits = field(default_factory=Limits)
@@ -74,14 +73,11 @@ class HostOptions:
             raise UsageError(f"--t1 {self.t1_s:g}s: must be from 1ms to half of --t2 ({self.t2_s:g}s)")
         if self.t2_s < LEAST_T2_S:
             raise UsageError(f"--t2 {self.t2_s:g}s: must be at least {LEAST_T2_S:g}s")
-        if self.patience_s < 2 * self.heartbeat_s:
+        if self.restore_after_s < 2 * self.heartbeat_s:
             least = 2 * self.heartbeat_s
-            raise UsageError(f"--restore-after {self.patience_s:g}s: must be at least two heartbeats, {least:g}s")
-
-    @property
-    def patience_s(self) -> float:
-        """Time in s without a message from an agent after which defaults are restored."""
-        return self.restore_after_s if self.restore_after_s is not None else max(3 * self.t2_s, LEAST_RESTORE_S)
+            raise UsageError(
+                f"--restore-after {self.restore_after_s:g}s: must be at least two heartbeats, {least:g}s"
+            )
 
     @property
     def heartbeat_s(self) -> float:
@@ -385,10 +381,10 @@ class Host:
         return done
 
     async def _watch(self) -> None:
-        step = min(0.1, self.options.patience_s / 10)
+        step = min(0.1, self.options.restore_after_s / 10)
         while True:
             await asyncio.sleep(step)
-            if not self._is_restored and time.monotonic() - self._heard > self.options.patience_s:
+            if not self._is_restored and time.monotonic() - self._heard > self.options.restore_after_s:
                 await self._restore("silence")
                 if not self._is_restored:
                     await asyncio.sleep(min(self.options.t2_s, 1.0))
@@ -436,7 +432,7 @@ class Host:
             "controller": self.monitor.controller,
             "t1_s": self.options.t1_s,
             "t2_s": self.options.t2_s,
-            "restore_after_s": self.options.patience_s,
+            "restore_after_s": self.options.restore_after_s,
             "agent": self._agent.url,
             "is_heard": self._is_heard,
             "heard_s": round(now - self._heard, 3),

@@ -135,6 +135,9 @@ class LearningPolicy:
         torch.set_num_threads(1)
         model = load(name)
         card = model.card
+        if trained_with(card, "dqn"):
+            why = "its outputs are values of settings, not a policy, so PPO cannot continue it"
+            raise UsageError(f"--learn: {model.id} was trained by DQN; {why}")
         self._model = ModelPolicy(model, seed)
         self.parameters, self.rows = self._model.parameters, self._model.rows
         # The reward looks further back than the table.
@@ -461,8 +464,13 @@ class LearningPolicy:
 
 
 def _reward_of(card: dict[str, Any]) -> Reward:
-    """Returns the reward with the weights that the model was trained with."""
+    """Returns the reward with the weights that the model was trained with.
+
+    Raises UsageError if it has terms that a host's rows do not give.
+    """
     trained = trained_with(card, "reward")
+    if more := [name for name in ("proportional", "derivative", "integral") if trained.get(name)]:
+        raise UsageError(f"--learn: the model's reward has {', '.join(more)}; an agent that serves hosts has none")
     return Reward(**{name: float(trained[name]) for name in ("alpha", "unit_ms") if name in trained})
 
 

@@ -97,7 +97,7 @@ class Error(Message, tag="error", frozen=True):
     """A message that cannot be answered, and why."""
 
     code: Name
-    """busy, refused, policy, schema or invalid."""
+    """busy, refused, policy, schema, unknown or invalid."""
     text: Annotated[str, Meta(max_length=1024)]
     sequence: Count = 0
 

@@ -8,16 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
 import daemon
-import waiting
 from headway._native import RunError
 from headway.tune.control import ask
+from waiting import repeating, until
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "bbr")]
 
@@ -35,13 +33,6 @@ def tune(folder, *words):
     return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
-def until(agent, settings):
-    end = time.monotonic() + 120
-    while [flow["settings"] for flow in agent.status()["flows"]] != [settings] * FLOWS:
-        assert time.monotonic() < end, agent.status()["flows"]
-        time.sleep(0.05)
-
-
 def connect(listener):
     sender = socket.socket()
     sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME.encode())
@@ -51,7 +42,7 @@ def connect(listener):
 
 def is_tuning(host):
     """The status of a host once it has set windows; None before."""
-    with suppress(RunError, OSError):
+    with suppress(RunError):
         told = ask(host, 60)
         return told if told["counters"].get("applied") else None
 
@@ -59,27 +50,22 @@ def is_tuning(host):
 @contextmanager
 def sending(flows):
     """Sends over the flows. Gives a function that waits until each has delivered more."""
-    ended, arrived = threading.Event(), [0] * FLOWS
+    arrived = [0] * FLOWS
 
     def send():
-        while not ended.wait(0.005):
-            for n, (sender, receiver) in enumerate(flows):
-                sender.sendall(bytes(20_000))
-                arrived[n] += len(receiver.recv(20_000, socket.MSG_WAITALL))
+        for n, (sender, receiver) in enumerate(flows):
+            sender.sendall(bytes(20_000))
+            arrived[n] += len(receiver.recv(20_000, socket.MSG_WAITALL))
 
     def go_on():
-        before, end = list(arrived), time.monotonic() + 120
-        while not all(now > then + 100_000 for now, then in zip(arrived, before, strict=True)):
-            assert time.monotonic() < end, f"a flow stalls: {before}, then {arrived}"
-            time.sleep(0.05)
+        before = list(arrived)
+        until(
+            lambda: all(now > then + 100_000 for now, then in zip(arrived, before, strict=True)),
+            lambda: f"a flow stalls: {before}, then {arrived}",
+        )
 
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
+    with repeating(send, 0.005):
         yield go_on
-    finally:
-        ended.set()
-        thread.join()
 
 
 class Tuning:
@@ -87,8 +73,9 @@ class Tuning:
 
     def __init__(self, folder, stack):
         self.folder, self.stack = folder, stack
-        daemons = daemon.Daemon("--controllers", "headway_bbr", "--name", NAME, "--loopback")
-        self.headwayd = stack.enter_context(daemons)
+        self.headwayd = stack.enter_context(
+            daemon.Daemon("--controllers", "headway_bbr", "--name", NAME, "--loopback")
+        )
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         self.flows = [connect(listener) for _ in range(FLOWS)]
         for ends in self.flows:
@@ -114,7 +101,11 @@ class Tuning:
 
     def has(self, settings):
         """Waits until the kernel's flows have these windows."""
-        until(self.headwayd, settings)
+
+        def found():
+            return [flow["settings"] for flow in self.headwayd.status()["flows"]]
+
+        until(lambda: found() == [settings] * FLOWS, found)
 
 
 @pytest.fixture
@@ -161,6 +152,6 @@ def test_live_flows_continue_while_their_host_hangs_and_after_it_is_killed(tunin
     tuning.go_on()
     tuning.has(TUNED)
     tuning.host()
-    told = waiting.until(lambda: is_tuning(tuning.folder / "host-h.sock"))
+    told = until(lambda: is_tuning(tuning.folder / "host-h.sock"))
     tuning.has(TUNED)
     assert told["counters"]["restores_start"] == 1, "what the killed host left is not kept"

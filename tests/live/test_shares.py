@@ -1,11 +1,15 @@
-"""The delay of a flow's answers while an unprivileged user attacks its agent: decision 49."""
+"""The delay of a flow's answers while others attack its agent, or give it commands: decision 49."""
 
+import itertools
 import re
+import threading
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from daemon import Daemon
 from kernel import attacks, unit
 from kernel.slots import Slots
 from test_headwayd_shares import attacked
@@ -25,6 +29,13 @@ WEIGHS = "-10"
 others."""
 PATIENCE_MS = 100.0
 """The guard's patience. An answer that is later than the next packet counts as this late."""
+MANY = 1000
+"""The flows that get another policy, and are described, at each command."""
+MODELS = Path(__file__).parents[2] / "models"
+WITHIN = ["setsid", "nice", "-n", unit.setting("Nice")]
+needs_sessions = pytest.mark.skipif(
+    not AUTOGROUP.exists() or int(AUTOGROUP.read_text()) != 1, reason=f"{AUTOGROUP} is not 1"
+)
 
 
 def answers_ms(agent, slots, own):
@@ -39,50 +50,125 @@ def answers_ms(agent, slots, own):
     return np.array(times)
 
 
-@pytest.mark.skipif(not AUTOGROUP.exists() or int(AUTOGROUP.read_text()) != 1, reason=f"{AUTOGROUP} is not 1")
-@pytest.mark.parametrize("case", attacks.CASES)
-def test_answers_are_in_time_while_another_user_attacks(case, bpffs, tmp_path):
-    # The name is unique, because that of another agent may stay for a while after its pins.
-    name = f"h_{case}"
+def own_session(agent):
+    """The weight of the agent's session, which gets that of the unit.
+
+    The agent and others share the processors as two services do: each is in a session of its own,
+    and nice values count only within one.
+    """
+    autogroup = Path("/proc", str(agent.process.pid), "autogroup")
+    autogroup.write_text(WEIGHS)
+    return autogroup
+
+
+def judge(name, found):
+    """Prints the delays, and compares each series with the bounds."""
+    for when, times in found.items():
+        p50, p99 = np.percentile(times, [50, 99])
+        print(f"{name}, {when}: p50 {p50:.3f}, p99 {p99:.2f}, longest {times.max():.2f} ms")
+    for times in found.values():
+        assert np.percentile(times, 99) < TWO_TURNS_MS
+        assert times.max() < PATIENCE_MS
+
+
+@needs_sessions
+@pytest.mark.parametrize("name", attacks.LIVE_CASES)
+def test_answers_are_in_time_while_another_user_attacks(name, bpffs, tmp_path):
+    case = attacks.LIVE_CASES[name]
+    # The controller's name is unique, because that of another agent may stay for a while after its
+    # pins.
+    controller = f"h_{name.replace('everywhere', 'all')}"
     with (
         attacked(
             case,
             FLOWS,
             tmp_path,
             "--name",
-            name,
+            controller,
             keep=bpffs / "headway",
-            within=["setsid", "nice", "-n", unit.setting("Nice")],
-        ) as (
-            agent,
-            attack,
-        ),
+            within=WITHIN,
+        ) as agent,
         Slots(bpffs, FLOWS) as slots,
-        pairs(name, 1) as (own,),
+        pairs(controller, 1) as (own,),
     ):
-        # The agent and the attacker share the processors as two services do: each is in a session
-        # of its own, and nice values count only within one.
-        autogroup = Path("/proc", str(agent.process.pid), "autogroup")
-        autogroup.write_text(WEIGHS)
+        weight = own_session(agent)
         found = {"alone": answers_ms(agent, slots, own)}
-        with attacks.under_way(attack, name, agent.socket) as attacker:
+        with ExitStack() as stack:
+            attackers = [
+                stack.enter_context(attacks.under_way(case.attack, controller, agent.socket))
+                for _ in range(case.attackers)
+            ]
             found["attacked"] = answers_ms(agent, slots, own)
             # A user's session is in another slice than the unit, whose CPUWeight has no effect
             # there.
-            autogroup.write_text("0")
+            weight.write_text("0")
             found["attacked by an equal weight"] = answers_ms(agent, slots, own)
-            assert attacker.poll() is None
+            assert [attacker.poll() for attacker in attackers] == [None] * case.attackers
         status = agent.status()
         (flow,) = [one["flow"] for one in status["flows"] if one["user"] == 0]
         stale = re.findall(rf"the guard tripped.*flow={flow} .*stale", agent.log)
         if attacks.has_saved_learner(case):
             assert "flows start from saved state" in agent.log
-    for when, times in found.items():
-        p50, p99 = np.percentile(times, [50, 99])
-        print(f"{case}, {when}: p50 {p50:.3f}, p99 {p99:.2f}, longest {times.max():.2f} ms")
     print({key: status["counters"][key] for key in ("flows_opened", "user_full", "delayed", "ring_dropped")})
-    assert attacks.has_effect(attack, status["counters"])
-    for times in found.values():
-        assert np.percentile(times, 99) < TWO_TURNS_MS
-        assert times.max() < PATIENCE_MS
+    assert attacks.has_effect(case.attack, status["counters"])
     assert not stale
+    judge(name, found)
+
+
+@contextmanager
+def repeated(work):
+    """Repeats this work in a thread. Gives the list of its results so far."""
+    done, ends = [], threading.Event()
+
+    def repeat():
+        while not ends.is_set():
+            done.append(work())
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield done
+    finally:
+        ends.set()
+        thread.join()
+
+
+@needs_sessions
+def test_answers_are_in_time_while_models_are_reloaded_and_the_status_is_read(bpffs, tmp_path):
+    models = itertools.cycle([MODELS / "aurora-v1", MODELS / "aurora-v2"])
+    link, controller = tmp_path / "model", "h_reload"
+
+    def reload():
+        """Gives each flow another model."""
+        link.unlink(missing_ok=True)
+        link.symlink_to(next(models))
+        return agent.ask("reload").returncode
+
+    link.symlink_to(next(models))
+    # A user other than root has half of the slots.
+    options = ["--policy", f"learned:model={link}", "--name", controller, "--loopback", "--flows", str(2 * MANY)]
+    with (
+        Daemon(*options, keep=bpffs / "headway", within=WITHIN) as agent,
+        Slots(bpffs, 2 * MANY) as slots,
+        pairs(controller, 1) as (own,),
+    ):
+        own_session(agent)
+        others = attacks.connected([attacks.USER] * MANY)
+        for near, far in others:
+            attacks.choose(near, controller)
+            near.sendall(b"x")
+            far.sendall(far.recv(1))
+            near.recv(1)
+        until(lambda: agent.status()["counters"]["flows"] >= MANY, agent.status)
+        found = {"alone": answers_ms(agent, slots, own)}
+        with repeated(reload) as reloads, repeated(agent.status) as statuses:
+            found["beside reloads and statuses"] = answers_ms(agent, slots, own)
+        assert len(statuses) > 10
+        assert {len(status["flows"]) for status in statuses} == {MANY + 1}
+        assert len(reloads) > 10
+        assert set(reloads) == {0}
+        print(f"{len(reloads)} reloads and {len(statuses)} statuses of {MANY + 1} flows")
+        for sockets in others:
+            for one in sockets:
+                one.close()
+    judge("an administrator", found)

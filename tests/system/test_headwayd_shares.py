@@ -29,27 +29,26 @@ def save_learner(state):
 
 @contextmanager
 def attacked(case, flows, state, *more, **daemons):
-    """An agent with Rax, and the name of the attack on it."""
-    attack, options = attacks.CASES[case]
+    """An agent with Rax, which is about to be attacked."""
     if attacks.has_saved_learner(case):
         save_learner(state)
-    options = [str(state) if word == attacks.STATE else word for word in options]
+    options = [str(state) if word == attacks.STATE else word for word in case.options]
     served = ["--policy", "rax", "--controllers", "headway_window", "--flows", str(flows), *attacks.OPTIONS]
     with ExitStack() as stack:
-        if attack == "toggle":
+        if case.attack == "toggle":
             stack.enter_context(daemon.Daemon("--policy", "owl", "--controllers", attacks.OTHER, "--loopback"))
-        yield stack.enter_context(daemon.Daemon(*served, *options, *more, **daemons)), attack
+        yield stack.enter_context(daemon.Daemon(*served, *options, *more, **daemons))
 
 
-@pytest.mark.parametrize("case", attacks.CASES)
+@pytest.mark.parametrize("case", attacks.CASES.values(), ids=attacks.CASES)
 def test_a_flow_of_root_is_answered_while_another_user_attacks(case, tmp_path):
     """tests/live/test_shares.py judges the delays.
 
     A busy machine may let the guard trip here.
     """
     with (
-        attacked(case, 2 * SHARE, tmp_path) as (agent, attack),
-        attacks.under_way(attack, "headway_window", agent.socket) as attacker,
+        attacked(case, 2 * SHARE, tmp_path) as agent,
+        attacks.under_way(case.attack, "headway_window", agent.socket) as attacker,
     ):
 
         def status():
@@ -59,7 +58,7 @@ def test_a_flow_of_root_is_answered_while_another_user_attacks(case, tmp_path):
             assert users.count(attacks.USER) <= SHARE or found["counters"]["ring_dropped"]
             return found
 
-        until(lambda: attacks.has_effect(attack, status()["counters"]), agent.status)
+        until(lambda: attacks.has_effect(case.attack, status()["counters"]), agent.status)
         # The flow begins only now, and there is a slot for it.
         with pairs("headway_window", 1) as (own,):
 

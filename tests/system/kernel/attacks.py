@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 USER = 65534
 FLOWS = 40
@@ -153,11 +154,20 @@ def toggle(pairs: Pairs, controller: str, _socket: str, begun: Callable[[], None
 
 
 ATTACKS = {attack.__name__: attack for attack in (storm, slots, decisions, crowd, clients, toggle)}
-CASES: dict[str, tuple[str, tuple[str, ...]]] = {
-    **{name: (name, ()) for name in ATTACKS},
-    "storm_state": ("storm", ("--state", STATE)),
-}
-"""The attacks, with the agent's options for each."""
+
+
+class Case(NamedTuple):
+    """An attack, the agent's options for it, and the number of attackers."""
+
+    attack: str
+    options: tuple[str, ...] = ()
+    attackers: int = 1
+
+
+CASES = {**{name: Case(name) for name in ATTACKS}, "storm_state": Case("storm", ("--state", STATE))}
+PROCESSORS = os.cpu_count() or 1
+LIVE_CASES = CASES | {f"{name}_everywhere": Case(name, attackers=PROCESSORS) for name in ("storm", "decisions")}
+"""Those with an attacker for each processor in addition. Each attacker has flows of its own."""
 REFUSED = {
     "storm": {"flows_opened": 1000, "user_full": 1},
     "slots": {"user_full": 1},
@@ -170,9 +180,9 @@ REFUSED = {
 refused."""
 
 
-def has_saved_learner(case: str) -> bool:
+def has_saved_learner(case: Case) -> bool:
     """Whether the flows of a case start from a saved learner."""
-    return STATE in CASES[case][1]
+    return STATE in case.options
 
 
 def has_effect(attack: str, counters: dict[str, int]) -> bool:

@@ -20,7 +20,7 @@ use super::paths::Paths;
 use super::quality::Quality;
 use super::range::{Outside, PathWatch};
 use super::statistics::Statistics;
-use super::store::Version;
+use super::store::{Offer, Version};
 use super::{Kernel, Shadow};
 use crate::error::Result;
 use driver::Driver;
@@ -229,10 +229,16 @@ impl Flow {
         self.driver.carried().map_or(0, FlowPolicy::updates)
     }
 
-    /// May other flows start from what it has learned?
-    pub fn is_good(&self) -> bool {
-        let is_good = |quality: &Quality| quality.is_good(self.last.now());
-        !self.in_fallback() && self.quality.as_deref().is_some_and(is_good)
+    /// What other flows may start from, if the flow is good.
+    pub fn offer(&self) -> Option<Offer> {
+        let at = self.last.now();
+        let quality = self.quality.as_deref().filter(|_| !self.in_fallback())?;
+        Some(Offer {
+            flow: self.number(),
+            experience: self.experience(),
+            lead: quality.good_lead(at)?,
+            at,
+        })
     }
 
     /// Its policy, if that learns.

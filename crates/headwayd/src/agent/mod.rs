@@ -22,6 +22,7 @@ mod tuning;
 mod turn;
 mod wait;
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
@@ -47,6 +48,7 @@ use learners::Learners;
 use paths::Paths;
 use shares::Shares;
 use statistics::Statistics;
+use store::Offer;
 use timers::Timers;
 use wait::WaitPolicy;
 
@@ -348,7 +350,9 @@ impl<K: Kernel> Agent<K> {
     /// Keeps what a flow has learned, and frees it. Its user is charged for the time.
     fn on_end(&mut self, flow: Box<Flow>) {
         let (begun, user) = (self.program.now(), flow.user());
-        keep(&mut self.store, &flow);
+        if let Some(offer) = flow.offer() {
+            keep(&mut self.store, &flow, offer);
+        }
         drop(flow);
         self.shares.charge(user, self.program.now().since(begun));
     }
@@ -484,18 +488,18 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Keeps, for each policy and class of destinations, what the most experienced good flow has
-    /// learned.
+    /// Keeps, for each policy and class of destinations, what the best flow has learned.
     fn keep_learned(&mut self) {
         if !self.store.is_kept() {
             return;
         }
-        let learn = self.flows.iter().filter(|flow| flow.learns().is_some());
-        let mut flows: Vec<&Flow> = learn.collect();
-        flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.experience()));
-        // Once one is kept, the store refuses flows of the same policy and class with less
-        // experience.
-        flows.iter().for_each(|flow| keep(&mut self.store, flow));
+        let offers = (self.flows.iter()).filter_map(|flow| Some((flow, flow.offer()?)));
+        let mut offers: Vec<(&Flow, Offer)> = offers.collect();
+        offers.sort_unstable_by_key(|(_, offer)| Reverse(offer.lead));
+        // Once one is kept, the store refuses what is worse.
+        for (flow, offer) in offers {
+            keep(&mut self.store, flow, offer);
+        }
     }
 
     /// Saves what flows have learned, and finishes the shadow file.
@@ -516,22 +520,14 @@ fn is_refused(wanted: Option<&Arc<PolicySpec>>, served: Option<&Arc<PolicySpec>>
 }
 
 /// Keeps what a flow has learned, if the store takes it: only then is it serialised. Nothing is
-/// kept of a flow that did worse than Cubic, or that was in fallback within the last minute, or
-/// whose user the store does not learn from.
-fn keep(store: &mut Store, flow: &Flow) {
-    if flow.is_good()
-        && store.learns_from(flow.user())
+/// kept of a flow whose user the store does not learn from.
+fn keep(store: &mut Store, flow: &Flow, offer: Offer) {
+    if store.learns_from(flow.user())
         && let Some(served) = flow.learns()
-        && store.wants(served, flow.class, flow.experience())
+        && store.wants(served, flow.class, &offer)
         && let Some((served, learned)) = flow.learned()
     {
-        store.keep(
-            served,
-            flow.class,
-            learned,
-            flow.experience(),
-            flow.number(),
-        );
+        store.keep(served, flow.class, learned, offer);
     }
 }
 

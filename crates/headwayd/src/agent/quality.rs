@@ -89,19 +89,19 @@ impl Quality {
         (self.leads).retain(|(end, _)| record.now().since(*end) < MINUTE);
     }
 
-    /// May other flows start from what it has learned? Not if the flow was in fallback within the
-    /// last minute, if too few seconds were judged since, or if its mean utility was below Cubic's
-    /// by more than a quarter of the guard's margin. A quarter, because means vary less than the
-    /// guard's epochs.
-    pub fn is_good(&self, now: Time) -> bool {
+    /// The mean of the flow's leads over the last minute in 1/65536, if other flows may start from
+    /// what it has learned. It is `None` if the flow was in fallback within the last minute, if too
+    /// few seconds were judged since, or if its mean utility was below Cubic's by more than a
+    /// quarter of the guard's margin. A quarter, because means vary less than the guard's epochs.
+    pub fn good_lead(&self, now: Time) -> Option<i64> {
         let is_calm = self.tripped.is_none_or(|at| now.since(at) >= MINUTE);
         let leads = self
             .leads
             .iter()
             .filter(|(end, _)| now.since(*end) < MINUTE);
-        let (lead, count) = leads.fold((0, 0), |(sum, count), (_, lead)| (sum + lead, count + 1));
-        let is_near = lead + i64::from(self.limits.margin / 4) * count >= 0;
-        is_calm && count >= LEAST_SECONDS && is_near
+        let (sum, count) = leads.fold((0, 0), |(sum, count), (_, lead)| (sum + lead, count + 1));
+        let least = -i64::from(self.limits.margin / 4);
+        (is_calm && count >= LEAST_SECONDS && sum >= least * count).then(|| sum / count)
     }
 }
 
@@ -145,7 +145,8 @@ mod tests {
 
         fn is_good(&self) -> bool {
             let now = Time::from_nanos(self.now_ns);
-            self.quality.as_ref().expect("it has begun").is_good(now)
+            let quality = self.quality.as_ref().expect("it has begun");
+            quality.good_lead(now).is_some()
         }
     }
 

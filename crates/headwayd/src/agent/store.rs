@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use headway_cc::Time;
 use headway_policy::model::sha256;
 use headway_policy::schemes::{Experience, PolicySpec};
 
@@ -58,9 +59,36 @@ struct Learned {
     read: Option<Experience>,
     /// The number of gradient steps in it.
     experience: u64,
-    /// The number of the flow that learned it; 0 if a file has it from an earlier agent.
-    flow: u32,
+    /// The flow that learned it; `None` if a file has it from an earlier agent.
+    from: Option<Offer>,
     version: Version,
+}
+
+/// What a flow says of the state that later flows could start from.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer {
+    /// The flow's number.
+    pub flow: u32,
+    /// The number of gradient steps, those before this flow included.
+    pub experience: u64,
+    /// The flow's mean utility minus that of the guard's Cubic over the last minute, in 1/65536.
+    pub lead: i64,
+    /// The end of that minute.
+    pub at: Time,
+}
+
+impl Learned {
+    /// Is what a flow offers better? Within [`HOLDS_FOR`] it has to have a larger lead. After that
+    /// the path may have changed, and the lead of a file's state is not known. Then it has to have
+    /// more experience.
+    fn is_worse_than(&self, offer: &Offer) -> bool {
+        match self.from {
+            Some(from) if offer.at.since(from.at) < HOLDS_FOR => {
+                offer.lead >= from.lead + LEAST_GAIN
+            }
+            _ => offer.experience >= self.experience.saturating_add(LEAST_EXPERIENCE),
+        }
+    }
 }
 
 /// A number that each new state gets.
@@ -69,8 +97,14 @@ pub struct Version(u64);
 
 /// The longest wait for the disk at the end: a disk may never answer.
 const END_WITHIN: Duration = Duration::from_secs(5);
-/// A state has to have this many gradient steps more than the one that it replaces.
+/// A first state has to have this many gradient steps, and a state that replaces one of unknown or
+/// old lead has to have this many more.
 const LEAST_EXPERIENCE: u64 = 100;
+/// A larger lead is larger by at least this, in 1/65536: 4% of the rate at the same RTT. So states
+/// are not replaced, and written, for what means over a minute vary by.
+const LEAST_GAIN: i64 = 65_536 / 16;
+/// A lead says how good a state is for this time.
+const HOLDS_FOR: headway_cc::Duration = headway_cc::Duration::from_secs(3600);
 
 impl Store {
     /// A store in an existing folder, or without one.
@@ -181,7 +215,7 @@ impl Store {
                     bytes,
                     experience: read.updates(),
                     read: Some(read),
-                    flow: 0,
+                    from: None,
                     version: Version(self.versions),
                 })
             }
@@ -230,27 +264,20 @@ impl Store {
         learned.read.as_ref()
     }
 
-    /// Would it keep a state with this much experience? Not if another flow of the policy and class
-    /// had more, even if this flow ends later.
-    pub fn wants(&self, served: &PolicySpec, class: Class, experience: u64) -> bool {
+    /// Would it keep what a flow offers? Not if it has a state of the policy and class that is at
+    /// least as good.
+    pub fn wants(&self, served: &PolicySpec, class: Class, offer: &Offer) -> bool {
         let name = file_name(served, class);
-        let known = self.learned.get(&name).and_then(Option::as_ref);
-        let least = known.map_or(0, |known| known.experience);
-        self.is_kept()
-            && !self.read_only.contains(&name)
-            && experience >= least.saturating_add(LEAST_EXPERIENCE)
+        let is_better = match self.learned.get(&name).and_then(Option::as_ref) {
+            Some(known) => known.is_worse_than(offer),
+            None => offer.experience >= LEAST_EXPERIENCE,
+        };
+        self.is_kept() && !self.read_only.contains(&name) && is_better
     }
 
-    /// Keeps what the flow of that number has learned, if it is [wanted](Self::wants).
-    pub fn keep(
-        &mut self,
-        served: &PolicySpec,
-        class: Class,
-        bytes: Vec<u8>,
-        experience: u64,
-        flow: u32,
-    ) {
-        if !self.wants(served, class, experience) {
+    /// Keeps what a flow has learned, if it is [wanted](Self::wants).
+    pub fn keep(&mut self, served: &PolicySpec, class: Class, bytes: Vec<u8>, offer: Offer) {
+        if !self.wants(served, class, &offer) {
             return;
         }
         let name = file_name(served, class);
@@ -258,8 +285,8 @@ impl Store {
         let learned = Learned {
             bytes,
             read: None,
-            experience,
-            flow,
+            experience: offer.experience,
+            from: Some(offer),
             version: Version(self.versions),
         };
         self.learned.insert(name.clone(), Some(learned));
@@ -289,7 +316,8 @@ impl Store {
         let Some(Some(known)) = self.learned.get(&name) else {
             return;
         };
-        if known.flow != flow && Some(known.version) != started_from {
+        let has_learned_it = known.from.is_some_and(|from| from.flow == flow);
+        if !has_learned_it && Some(known.version) != started_from {
             return;
         }
         self.learned.insert(name.clone(), None);

@@ -37,6 +37,17 @@ fn learned(served: &PolicySpec) -> Vec<u8> {
     served.learned(&flow).expect("it learns")
 }
 
+/// What the first flow offers after this many gradient steps. It takes one step an hour, so the
+/// leads of earlier offers do not hold any more.
+fn offer(experience: u64) -> Offer {
+    Offer {
+        flow: 1,
+        experience,
+        lead: 0,
+        at: Time::from_nanos(experience.saturating_mul(3_600_000_000_000)),
+    }
+}
+
 /// The number of gradient steps in the state that is kept.
 fn experience(store: &Store, served: &PolicySpec, class: Class) -> u64 {
     let kept = store.learned[&file_name(served, class)].as_ref();
@@ -54,7 +65,7 @@ fn goes_on_from(store: &mut Store, served: &PolicySpec) -> Option<(Vec<u8>, u64)
 #[test]
 fn without_a_folder_each_flow_starts_from_the_model() {
     let (mut store, served) = (Store::new(None), served());
-    store.keep(&served, PUBLIC, learned(&served), 1000, 1);
+    store.keep(&served, PUBLIC, learned(&served), offer(1000));
     assert!(store.learned(&served, PUBLIC).is_none());
 }
 
@@ -64,7 +75,7 @@ fn a_saved_file_is_whole_and_only_its_owner_may_read_it() {
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
     assert!(store.learned(&served, PUBLIC).is_none());
-    store.keep(&served, PUBLIC, learned.clone(), 1000, 1);
+    store.keep(&served, PUBLIC, learned.clone(), offer(1000));
     store.save();
     store.finish();
     let files: Vec<_> = fs::read_dir(&folder.0).expect("it is there").collect();
@@ -81,7 +92,7 @@ fn a_saved_file_is_whole_and_only_its_owner_may_read_it() {
     // new either.
     fs::remove_file(&file).expect("it is there");
     for experience in [1000, 1] {
-        store.keep(&served, PUBLIC, vec![1], experience, 1);
+        store.keep(&served, PUBLIC, vec![1], offer(experience));
         store.save();
         store.finish();
         assert!(!file.exists());
@@ -97,7 +108,7 @@ fn a_saved_file_is_whole_and_only_its_owner_may_read_it() {
 fn the_end_does_not_wait_for_a_disk_that_never_answers() {
     let (folder, served) = (Folder::new("stuck"), served());
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, PUBLIC, learned(&served), 1000, 1);
+    store.keep(&served, PUBLIC, learned(&served), offer(1000));
     let file = folder.0.join(file_name(&served, PUBLIC));
     mkfifo(&file.with_extension("learned.part"), Mode::S_IRWXU).expect("a pipe");
     store.save();
@@ -111,10 +122,10 @@ fn the_end_does_not_wait_for_a_disk_that_never_answers() {
 fn a_state_that_changed_during_a_write_is_written_at_the_end() {
     let (folder, served) = (Folder::new("end"), served());
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, PUBLIC, vec![1], 1000, 1);
+    store.keep(&served, PUBLIC, vec![1], offer(1000));
     store.save();
     let newest = learned(&served);
-    store.keep(&served, PUBLIC, newest.clone(), 2000, 1);
+    store.keep(&served, PUBLIC, newest.clone(), offer(2000));
     store.end_within(Duration::from_secs(600));
     let file = folder.0.join(file_name(&served, PUBLIC));
     assert_eq!(fs::read(file).expect("it is written"), newest);
@@ -127,7 +138,7 @@ fn a_saved_state_is_parsed_once_for_many_flows() {
         let (folder, served) = (Folder::new("once"), PolicySpec::read(spec).expect(spec));
         let mut store = Store::new(Some(folder.0.clone()));
         let bytes = learned(&served);
-        store.keep(&served, PUBLIC, bytes.clone(), 1000, 1);
+        store.keep(&served, PUBLIC, bytes.clone(), offer(1000));
         assert_eq!(
             goes_on_from(&mut store, &served),
             Some((bytes.clone(), 1000))
@@ -142,7 +153,7 @@ fn a_saved_state_is_parsed_once_for_many_flows() {
             Some((bytes.clone(), 1000))
         );
         // A newer state is parsed.
-        store.keep(&served, PUBLIC, bytes, 2000, 1);
+        store.keep(&served, PUBLIC, bytes, offer(2000));
         assert_eq!(
             goes_on_from(&mut store, &served).map(|(_, count)| count),
             Some(2000)
@@ -157,12 +168,12 @@ fn a_flow_does_not_start_from_another_classs_state() {
     let learned = learned(&served);
     let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, Class::Private, learned.clone(), 100_000, 1);
+    store.keep(&served, Class::Private, learned.clone(), offer(100_000));
     assert!(store.learned(&served, PUBLIC).is_none());
     assert!(store.learned(&served, prefix).is_none());
     // A flow of another class with more experience does not keep these from being saved.
-    store.keep(&served, PUBLIC, learned.clone(), 100, 1);
-    store.keep(&served, prefix, learned.clone(), 200, 1);
+    store.keep(&served, PUBLIC, learned.clone(), offer(100));
+    store.keep(&served, prefix, learned.clone(), offer(200));
     store.save();
     store.finish();
     assert_eq!(files(&folder).len(), 3);
@@ -181,11 +192,44 @@ fn a_flow_does_not_start_from_another_classs_state() {
 }
 
 #[test]
+fn for_an_hour_only_a_better_flow_replaces_a_state() {
+    let (folder, served) = (Folder::new("better"), served());
+    let mut store = Store::new(Some(folder.0.clone()));
+    let offer = |experience, lead, minutes: u64| Offer {
+        flow: 1,
+        experience,
+        lead,
+        at: Time::from_nanos(minutes * 60_000_000_000),
+    };
+    let lead = 65_536;
+    store.keep(&served, PUBLIC, learned(&served), offer(1000, lead, 1));
+    let wants = |store: &Store, offer: Offer| store.wants(&served, PUBLIC, &offer);
+    // A worse flow is refused, however much it has learned. A better one may have learned less.
+    assert!(!wants(&store, offer(1_000_000, lead - 1, 60)));
+    assert!(!wants(&store, offer(1_000_000, lead, 60)));
+    assert!(!wants(&store, offer(1_000_000, lead + LEAST_GAIN - 1, 60)));
+    assert!(wants(&store, offer(0, lead + LEAST_GAIN, 60)));
+    store.keep(&served, PUBLIC, learned(&served), offer(100, 2 * lead, 60));
+    assert_eq!(experience(&store, &served, PUBLIC), 100);
+    assert!(!wants(&store, offer(1000, lead + LEAST_GAIN, 119)));
+    // An hour later the path may be another one.
+    assert!(wants(&store, offer(1000, -lead, 120)));
+    assert!(!wants(&store, offer(100, -lead, 120)));
+    // The lead of an earlier agent's state is not known.
+    store.save();
+    store.finish();
+    let mut next = Store::new(Some(folder.0.clone()));
+    assert!(next.learned(&served, PUBLIC).is_some());
+    assert!(wants(&next, offer(100, -lead, 1)));
+    assert!(!wants(&next, offer(99, 2 * lead, 1)));
+}
+
+#[test]
 fn a_state_with_less_experience_replaces_a_forgotten_one() {
     let (folder, served) = (Folder::new("forgotten"), served());
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, PUBLIC, learned.clone(), 100_000, 1);
+    store.keep(&served, PUBLIC, learned.clone(), offer(100_000));
     store.save();
     store.finish();
     let file = folder.0.join(file_name(&served, PUBLIC));
@@ -194,7 +238,7 @@ fn a_state_with_less_experience_replaces_a_forgotten_one() {
     store.finish();
     assert!(!file.exists());
     assert!(store.learned(&served, PUBLIC).is_none());
-    store.keep(&served, PUBLIC, learned.clone(), 100, 1);
+    store.keep(&served, PUBLIC, learned.clone(), offer(100));
     assert_eq!(
         goes_on_from(&mut store, &served),
         Some((learned.clone(), 100))
@@ -206,7 +250,7 @@ fn a_file_that_could_not_be_written_is_written_later() {
     let (folder, served) = (Folder::new("later"), served());
     let place = folder.0.join("state");
     let mut store = Store::new(Some(place.clone()));
-    store.keep(&served, PUBLIC, learned(&served), 1000, 1);
+    store.keep(&served, PUBLIC, learned(&served), offer(1000));
     store.save();
     store.finish();
     fs::create_dir(&place).expect("a folder");
@@ -247,7 +291,7 @@ fn without_privileges(work: impl FnOnce() + Send + 'static) {
 fn keeps_after_refusal(folder: &Folder, served: &PolicySpec) -> Store {
     let mut store = Store::new(Some(folder.0.clone()));
     assert!(store.learned(served, PUBLIC).is_none());
-    store.keep(served, PUBLIC, learned(served), 1000, 1);
+    store.keep(served, PUBLIC, learned(served), offer(1000));
     store.save();
     store.finish();
     store
@@ -354,7 +398,7 @@ fn flows_start_from_states_that_another_thread_has_read() {
     assert_eq!(experience(&store, &served, PUBLIC), 0);
     assert!(store.learned(&served, PUBLIC).is_some());
     // What the store has learned since then stays.
-    store.keep(&served, PUBLIC, learned(&served), 1000, 1);
+    store.keep(&served, PUBLIC, learned(&served), offer(1000));
     store.take(saved);
     assert_eq!(experience(&store, &served, PUBLIC), 1000);
 }
@@ -367,7 +411,7 @@ fn states_of_replaced_policies_are_dropped_once_they_are_written_and_no_flow_has
         SavedStates::read(&folder.0, &policies)
     };
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, PUBLIC, learned(&served), 1000, 1);
+    store.keep(&served, PUBLIC, learned(&served), offer(1000));
     store.take(read("rax"));
     store.drop_replaced(std::iter::empty());
     assert_eq!(experience(&store, &served, PUBLIC), 1000);
@@ -403,10 +447,10 @@ fn a_refused_file_that_cannot_be_renamed_is_neither_overwritten_nor_removed() {
         fs::write(&file, b"wrong").expect("room");
         set_mode(&folder.0, 0o500);
         let mut store = keeps_after_refusal(&folder, &served);
-        assert!(!store.wants(&served, PUBLIC, u64::MAX));
+        assert!(!store.wants(&served, PUBLIC, &offer(u64::MAX)));
         // That holds even if the agent may write there later.
         set_mode(&folder.0, 0o700);
-        store.keep(&served, PUBLIC, learned(&served), 1_000_000, 1);
+        store.keep(&served, PUBLIC, learned(&served), offer(1_000_000));
         store.forget(&served, PUBLIC, 1, None);
         store.save();
         store.finish();
@@ -459,7 +503,7 @@ fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     let file = folder.0.join(file_name(&served, PUBLIC));
     std::os::unix::fs::symlink(&file, &file).expect("room");
     let mut store = keeps_after_refusal(&folder, &served);
-    assert!(!store.wants(&served, PUBLIC, u64::MAX));
+    assert!(!store.wants(&served, PUBLIC, &offer(u64::MAX)));
     store.forget(&served, PUBLIC, 1, None);
     store.finish();
     assert_eq!(files(&folder), [file_name(&served, PUBLIC)]);
@@ -473,7 +517,7 @@ fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     assert!(store.learned(&served, PUBLIC).is_none());
     store.read_again();
     assert_eq!(goes_on_from(&mut store, &served), Some((known.clone(), 0)));
-    assert!(store.wants(&served, PUBLIC, 1000));
+    assert!(store.wants(&served, PUBLIC, &offer(1000)));
 }
 
 #[test]

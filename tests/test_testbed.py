@@ -149,10 +149,11 @@ def test_netwatch_reads_the_topology_of_the_testbed(tmp_path):
     read = netwatch.load(file)
     assert [switch.name for switch in read.switches.values() if switch.known] == ["s3", "s13"]
     assert [switch.datapath for switch in read.switches.values()] == list(range(1, 15))
-    assert {link.capacity_bps for link in read.links} == {10_000_000}
+    # The last link leads to the destination. As in the scenario owl-nsfnet it is ten times as fast.
+    assert [link.capacity_bps for link in read.links] == [10_000_000] * 2 * len(ours.links) + [100_000_000]
     path = read.paths["h0-h11"]
     assert path.switches == ours.route
-    assert path.ports[:-1] == tuple(str(2 * index + end + 1) for index, end in ours.hops())
+    assert path.ports == (*(str(2 * index + end + 1) for index, end in ours.hops()), str(bed.HOST_PORTS[1]))
     assert (path.source, path.destination) == ("10.0.0.1/32", "10.0.0.2/32")
 
 
@@ -191,6 +192,7 @@ def with_link(number, **values):
         (changed(host=[HOSTS[0], HOSTS[0]]), "[[host]] 2: a second host 'a'"),
         (changed(host=[HOSTS[0], {"name": "b", "switch": "s1"}]), "[[host]] 2: it is at 's1', as the source is"),
         (changed(host=[HOSTS[0], {"name": "b"}]), "[[host]] 2: no switch ''"),
+        (changed(host=[HOSTS[0], {"name": "s2", "switch": "s3"}]), "[[host]] 2: 's2' is the name of a switch"),
         (
             changed(route="s1"),
             'route: not a list of the switches from the source to the destination; write ["s0", "s1"]',

@@ -142,6 +142,24 @@ def test_packets_pass_and_netwatch_reads_the_known_switches(net):
     assert set(own.NAMESPACES.glob("*")) == before
 
 
+def test_netwatch_knows_the_path_if_only_the_last_switch_is_known(net):
+    """Its only link on the path leads to the destination.
+
+    As long as netwatch did not know that link's capacity, the path stayed unknown.
+    """
+    topology = load(str(net))
+    seed = next(seed for seed in range(100) if topology.known(1 / 3, seed) == ("far",))
+    one = bed.Bed(topology, known=1 / 3, load=0.2, seed=seed)
+    try:
+        one.set_up()
+        (path,) = one.snapshot().paths
+        assert path.known == pytest.approx(1 / 3)
+        assert path.pna > 0.5
+    finally:
+        one.end()
+
+
+
 @pytest.mark.usefixtures("bpf")
 def test_a_policy_observes_fewer_switches_as_the_switches_end(net, tmp_path):
     spec = probe_models.probe(tmp_path / "probe-v1", "network_known")

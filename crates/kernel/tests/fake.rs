@@ -383,6 +383,28 @@ fn the_guard_trips_without_answers() {
     );
 }
 
+/// The agent still has the request, so no second one is needed.
+#[test]
+fn a_dropped_record_without_a_request_cancels_no_request() {
+    // The ring has room for OPEN, with 8 bytes before it, and three reports: two without a request,
+    // and the request.
+    let kernel = FakeKernel::new(80 + 3 * 120);
+    kernel.set_served_until(Time::NEVER);
+    let mut flow = flow(&kernel);
+    after(&kernel, &mut flow, 3, None);
+    assert_eq!((kernel.counters().wakes, kernel.dropped()), (1, 0));
+    // Only a timeout's record is neither a request nor held back.
+    flow.on_rto(&rto(at(4), 10, 1));
+    assert_eq!(kernel.dropped(), 1);
+    while kernel.next_message().is_some() {}
+    flow.on_feedback(&feedback(at(5)));
+    let message = kernel.next_message().expect("a record");
+    let Message::Report(report) = Message::read(&message).expect("a message") else {
+        panic!("it is a record");
+    };
+    assert!(!report.record.has(Record::ASKS));
+}
+
 /// Between two reports acknowledgements add up. A timeout is reported at once, and covers none of
 /// them.
 #[test]

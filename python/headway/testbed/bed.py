@@ -39,6 +39,9 @@ LOAD_PORT = 2001
 that of the incoming link leaves."""
 TRIES = 5
 """Number of packets that measure the base RTT there and back."""
+HOSTS_ARE_FASTER = 10
+"""The rate of both hosts' links, by that of the path's fastest link, as in the scenario owl-nsfnet:
+the switches' queues fill, and not the hosts'."""
 
 
 def device(port: int) -> str:
@@ -100,11 +103,22 @@ def watched(topology: Topology, known: tuple[str, ...]) -> str:
     for index, link in enumerate(topology.links):
         a, b = (f'"{switch}:{2 * index + end + 1}"' for end, switch in enumerate(link.ends))
         lines.append(f'[[link]]\nends = [{a}, {b}]\ncapacity = "{link.rate_bps}bps"')
+    # Without it the last switch would have no link on the path, and no share of PNA.
+    last = topology.destination
+    lines.append(
+        f'[[link]]\nends = ["{last.switch}:{HOST_PORTS[1]}", "{last.name}"]\n'
+        f'capacity = "{host_rate_bps(topology)}bps"'
+    )
     lines.append(
         f'[[path]]\nname = "{path_name(topology)}"\nswitches = {json.dumps(topology.route)}\n'
-        f'source = "{SOURCE}"\ndestination = "{DESTINATION}"'
+        f'to = "{last.name}"\nsource = "{SOURCE}"\ndestination = "{DESTINATION}"'
     )
     return "\n\n".join(lines) + "\n"
+
+
+def host_rate_bps(topology: Topology) -> int:
+    """Returns the rate of both hosts' links."""
+    return HOSTS_ARE_FASTER * max(topology.links[index].rate_bps for index, _ in topology.hops())
 
 
 def path_name(topology: Topology) -> str:
@@ -222,6 +236,11 @@ class Bed:
                 # a checksum.
                 where.do("ethtool", "-K", end, "tx", "off", "tso", "off", "gso", "off", "gro", "off")
                 where.do("ip", "link", "set", "dev", end, "up")
+            # The bucket holds as much time as those of the links between switches.
+            rate, burst = host_rate_bps(self.topology), 2 * HOSTS_ARE_FASTER * FRAME
+            queue = max(round(rate * self.topology.base_rtt_s / 8), burst)
+            bucket = ("tbf", "rate", f"{rate}bit", "burst", str(burst), "limit", str(queue))
+            self.network.do("tc", "qdisc", "replace", "dev", name, "root", *bucket)
             namespace.do("ip", "address", "add", f"{own}/24", "dev", "eth0")
             namespace.do("ip", "neighbour", "add", other, "lladdr", MACS[other], "dev", "eth0")
             # A flow must not begin with what an earlier flow has learnt.
@@ -282,10 +301,9 @@ class Bed:
     def _await_netwatch(self) -> None:
         self._first_line("netwatch")
         if self.known:
-            names = " ".join(self.known)
             ovs.wait_for(
                 lambda: set(self.used()) == set(self.known),
-                f"netwatch gets no readings from some of {names}",
+                lambda: f"netwatch gets no readings from {self._unused()}",
                 self.check,
             )
 
@@ -298,6 +316,11 @@ class Bed:
     def used(self) -> list[str]:
         """Returns the switches whose counters netwatch uses. Raises RunError."""
         return [switch.name for switch in self.snapshot().paths[0].switches if switch.used]
+
+    def _unused(self) -> str:
+        """Returns the known switches that are not used, with netwatch's reason for each."""
+        on_path = self.snapshot().paths[0].switches
+        return ", ".join(f"{one.name} ({one.why})" for one in on_path if one.name in self.known and not one.used)
 
     def run(self, namespace: Namespace, command: list[str]) -> subprocess.Popen[bytes]:
         """Starts a program at a host. Raises RunError."""

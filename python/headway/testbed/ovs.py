@@ -44,7 +44,7 @@ class Ovs:
         do("ovsdb-tool", "create", str(file), str(SCHEMA))
         remote = f"--remote=p{self._database}"
         self._spawn("ovsdb-server", str(file), remote, f"--unixctl={self._folder}/db.ctl")
-        wait_for((self._folder / "db.sock").exists, "ovsdb-server does not start", self.check)
+        wait_for((self._folder / "db.sock").exists, lambda: "ovsdb-server does not start", self.check)
         self.vsctl("--no-wait", "init")
         switch = ("ovs-vswitchd", self._database, f"--unixctl={self._folder}/vswitchd.ctl")
         self._spawn(*switch, first=_first())
@@ -133,11 +133,14 @@ def _give_room(descriptor: int) -> None:
             one.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER)
 
 
-def wait_for(what: Callable[[], bool], otherwise: str, check: Callable[[], None]) -> None:
-    """Waits until `what()` is true; meanwhile `check` may raise. Raises RunError."""
+def wait_for(what: Callable[[], bool], otherwise: Callable[[], str], check: Callable[[], None]) -> None:
+    """Waits until `what()` is true; meanwhile `check` may raise.
+
+    Raises RunError, which says `otherwise()`.
+    """
     end = time.monotonic() + PATIENCE_S
     while not what():
         check()
         if time.monotonic() > end:
-            raise RunError(f"testbed: {otherwise}: waited {PATIENCE_S:.0f} s")
+            raise RunError(f"testbed: {otherwise()}: waited {PATIENCE_S:.0f} s")
         time.sleep(0.05)

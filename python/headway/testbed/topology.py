@@ -185,6 +185,8 @@ class _Parser(Checks):
             self._keys(entry, where, {"name", "switch"})
             host = Host(self._name(entry, where), str(entry.get("switch", "")))
             self._known_switch(where, host.switch, switches)
+            if host.name in switches:
+                self._wrong(where, f"'{host.name}' is the name of a switch; give the host another")
             hosts.append(host)
         if len(hosts) != 2:
             self._wrong("[[host]]", f"there are {len(hosts)}; write two, first the source, then the destination")

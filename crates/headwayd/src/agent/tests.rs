@@ -453,3 +453,34 @@ fn the_state_of_a_flow_in_fallback_is_kept_a_minute_later() {
     }
     std::fs::remove_dir_all(&folder).expect("it is there");
 }
+
+/// The network has reported to the previous policy only.
+#[test]
+fn a_new_policy_gets_the_newest_report_of_the_network_with_its_first_record() {
+    let mut agent = agent("owl", 1);
+    begin(&mut agent, 1);
+    let path = Path {
+        name: "near".to_owned(),
+        from: "::/0".parse().expect("a prefix"),
+        to: "::/0".parse().expect("a prefix"),
+        view: NetworkView {
+            known: 0.5,
+            ..NetworkView::default()
+        },
+    };
+    agent.on_network(News::Paths {
+        heard: Time::from_nanos(5),
+        paths: std::iter::once(path).collect(),
+        refused: 0,
+    });
+    let known = |agent: &Agent<Program>| {
+        let flow = agent.flows.iter().next().expect("a flow");
+        flow.describe("headway_owl", Time::ZERO)["network"].clone()
+    };
+    report_second(&mut agent, 1, 1, 0);
+    let first = known(&agent);
+    println!("{first}");
+    reload(&mut agent, "owl:online=true");
+    report_second(&mut agent, 1, 2, 0);
+    assert_eq!(known(&agent), first);
+}

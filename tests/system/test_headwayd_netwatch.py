@@ -120,13 +120,21 @@ def test_a_flow_gets_reports_of_its_path_while_netwatch_runs(tmp_path, where):
             running.append(netwatch(tmp_path, where))
             told = until(
                 agent,
-                lambda told: [flow["path"] for flow in told["flows"]] == ["loop"] and speaks(told),
+                lambda told: (
+                    [(flow["path"], flow["network_known"]) for flow in told["flows"]] == [("loop", 0.5)]
+                    and speaks(told)
+                ),
             )
             assert told["network"]["paths"] == 2
             assert told["network"]["refused"] == 0
             running[0].kill()
             running[0].wait()
+            assert told["flows"][0]["network_age_s"] < 10
             told = until(agent, lambda told: not speaks(told))
+            # After ten seconds the policy takes the path as unknown.
+            told = until(agent, lambda told: told["flows"][0]["network_known"] == 0)
+            assert told["flows"][0]["network_age_s"] > 10
+            assert told["network"]["age_s"] > 9
             before = told["flows"][0]["delivered_packets"]
             until(agent, lambda told: told["flows"][0]["delivered_packets"] > before + 50)
             events = told["network"]["events"]

@@ -9,9 +9,9 @@ import pytest
 import daemon
 from kernel.agents import seen
 from kernel.models import HOLD, beyond, write_remembering
-from packets.flow import CWR, INFINITE, MSS, OPEN, RECOVERY, Flow
+from packets.flow import CWR, INFINITE, LOSS, MSS, OPEN, RECOVERY, Flow
 from packets.scripts import PLENTY, reduced
-from test_good_citizen import GROW, SLOWLY, in_time, pacing_rate, serving
+from test_good_citizen import GROW, SLOWLY, TRIES, in_time, pacing_rate, serving
 from test_headwayd_slots import opened_and_full, pairs
 from waiting import until
 
@@ -27,6 +27,8 @@ UNTIMED = {"rto_min_ms": 30_000, "late_s": 30.0}
 LOOKS_AGAIN_S = 1.0
 """HEADWAY_LOOK_AGAIN_NS: the shortest time after which a flow without a slot looks again."""
 PROBATION_S = 10.0
+SMALL_MTU, HEADERS = 600, 52
+"""An MTU in bytes, and the part of it that IP, TCP and timestamps take."""
 
 
 def has_tripped_by_bounds(told):
@@ -217,6 +219,43 @@ def test_a_rate_begins_with_the_window_after_the_reduction():
         info = flow.info()
         assert info.state == RECOVERY
         assert pacing_rate(flow) == pytest.approx(brought(info.ssthresh, flow), rel=0.05)
+
+
+@pytest.mark.usefixtures("_remembering")
+def test_a_rate_begins_with_the_window_after_the_path_mtu_has_become_smaller():
+    """The kernel sends again what was too large, in the state that follows a timeout.
+
+    It reduces nothing, so ssthresh of an earlier reduction says nothing about the window.
+    """
+
+    def play(flow):
+        flow.write(80)
+        flow.ack(flow.flight())
+        flow.ack(flow.flight())
+        # The first packet of this flight is lost, and comes again in the next.
+        flow.ack(flow.flight()[1:])
+        while flow.in_flight():
+            flow.ack(flow.flight())
+        # After idle time Cubic begins with the initial window, and keeps ssthresh.
+        flow.wait(time.monotonic() + 2 * flow.info().rto_ms / 1000)
+        flight = flow.write(10)
+        before = flow.info()
+        choose(flow, "headway_rate")
+        flow.exceed(flight[0], SMALL_MTU)
+        state = flow.info().state
+        flow.receive(flight[:1])
+        flow.send_ack()
+        return before, state, pacing_rate(flow) * flow.info().rtt_ms / 1000
+
+    for _ in range(TRIES):
+        with Flow("cubic", **SLOWLY) as flow:
+            before, state, sent = play(flow)
+        # A machine that delays the script lets timers of the flow end.
+        if not flow.is_late:
+            break
+    assert not flow.is_late
+    assert (before.cwnd, before.ssthresh, state) == (10, reduced(40), LOSS)
+    assert sent == pytest.approx(before.cwnd * (SMALL_MTU - HEADERS), rel=0.05)
 
 
 @pytest.mark.usefixtures("_remembering")

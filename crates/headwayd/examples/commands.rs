@@ -82,8 +82,8 @@ fn say(part: &str, from: &str, to: &str, mut parts: Vec<f64>) {
 
 fn main() -> Result<(), Failure> {
     for (from, to) in [
-        ("owl", "owl:decide=rtt"),
         ("owl", "owl:online=true"),
+        ("owl:online=true", "owl"),
         ("rax-pretrained", "rax"),
         ("rax", "rax-pretrained"),
     ] {

@@ -45,7 +45,7 @@ pub use flow_guard::FlowGuard;
 pub use headway_fixed::Limits;
 pub use interval::{Interval, RttSummary};
 pub use learned::{External, Learned, Policy};
-pub use monitor::{Monitor, NeededStats};
+pub use monitor::{Monitor, NeededStats, observed};
 pub use observation::{FeatureUse, Observation, ObservationSpec};
 pub use record::Record;
 pub use record_builder::RecordBuilder;

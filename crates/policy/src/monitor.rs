@@ -8,6 +8,18 @@ use crate::{Averages, Interval, Record, RttSummary};
 /// Counters that are older than ten of Owl's readings count as missing: their reader has failed.
 const STALE_AFTER: Duration = Duration::from_secs(10);
 
+/// What a policy observes of the network's report of its path, which came `since` ago.
+pub fn observed(report: &NetworkView, since: Duration) -> NetworkView {
+    let mut seen = *report;
+    if seen.known > 0.0 {
+        seen.age += since;
+        if seen.age > STALE_AFTER {
+            seen = NetworkView::default();
+        }
+    }
+    seen
+}
+
 /// Statistics that each acknowledgement updates, if an observation needs them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NeededStats {
@@ -128,13 +140,7 @@ impl Monitor {
         self.measure_throughput(now);
         let (latest, before) = (&self.latest, &self.before);
         let rtt = self.rtt.summary(&self.last_summary);
-        let mut network = self.network;
-        if network.known > 0.0 {
-            network.age += now.since(self.network_at);
-            if network.age > STALE_AFTER {
-                network = NetworkView::default();
-            }
-        }
+        let network = observed(&self.network, now.since(self.network_at));
         let mut interval = Interval {
             end: now,
             age: now.since(self.start),

@@ -135,6 +135,7 @@ class Flow:
         self.highest = -1
         self.recent = 0
         self.echo = False
+        self.is_small = False
         self.marks = 0
         self.since = time.monotonic()
         try:
@@ -227,6 +228,15 @@ class Flow:
         sent = self._step(f"ack {self.next}{' sack ' if sacked else ''}{sacked}{' ece' if self.echo else ''}")
         self._stalled(self.since)
         return sent
+
+    def exceed(self, packet: Packet, mtu: int) -> None:
+        """A router drops a packet because it exceeds the MTU.
+
+        The kernel's next packets are smaller, and are not read.
+        """
+        self.is_small = True
+        ends = (socket.inet_aton(place.KERNEL), self.port), (socket.inet_aton(place.PEER), PORT)
+        os.write(self.tun, wire.too_big(ends[1][0], *ends, packet.segment.seq, mtu))
 
     def silence(self, seconds: float) -> list[Packet]:
         """Does nothing until packets arrive or this time is over. Returns the packets."""
@@ -364,6 +374,8 @@ class Flow:
             if not segment or not segment.payload:
                 continue
             number, rest = divmod((segment.seq - self.isn - 1) & 0xFFFFFFFF, MSS)
+            if self.is_small and segment.payload < MSS:
+                continue
             if rest or segment.payload != MSS:
                 raise AssertionError(f"{segment.payload} bytes at {number} * {MSS} + {rest}, not a whole packet")
             self.news.append(Packet(number, number <= self.highest, time.monotonic(), segment))

@@ -64,6 +64,16 @@ def build(
     return head[:10] + struct.pack("!H", _checksum(head)) + head[12:] + segment
 
 
+def too_big(router: bytes, source: tuple[bytes, int], to: tuple[bytes, int], seq: int, mtu: int) -> bytes:
+    """A router's message to `source` that the segment with `seq` exceeds the MTU (RFC 1191, 4)."""
+    head = IP.pack(0x45, 0, 1500, 0, 0x4000, 64, 6, 0, source[0], to[0])
+    begun = head + struct.pack("!HHI", source[1], to[1], seq)
+    icmp = struct.pack("!BBHHH", 3, 4, 0, 0, mtu) + begun
+    icmp = icmp[:2] + struct.pack("!H", _checksum(icmp)) + icmp[4:]
+    head = IP.pack(0x45, 0, IP.size + len(icmp), 0, 0, 64, 1, 0, router, source[0])
+    return head[:10] + struct.pack("!H", _checksum(head)) + head[12:] + icmp
+
+
 def syn_options(mss: int, timestamp: tuple[int, int] | None) -> bytes:
     """The options of a SYN-ACK: MSS, a window scale of 10, SACK, and optionally timestamps."""
     options = struct.pack("!BBH", MSS, 4, mss) + bytes((WINDOW_SCALE, 3, 10, SACK_PERMITTED, 2))

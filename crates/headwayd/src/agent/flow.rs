@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use headway_cc::{Bytes, Duration, Param, Setup, Time};
+use headway_cc::{Bytes, Duration, NetworkView, Param, Setup, Time};
 use headway_kernel::abi::{ActionSlot, Known, LEARNER, Message, Open, VerdictMessage};
 use headway_policy::dqn::Step;
 use headway_policy::model::TrainingRange;
@@ -97,6 +97,9 @@ pub struct Flow {
     has_ended_learning: bool,
     /// The network's name for its path; empty if the network does not report it.
     path: String,
+    /// The network's newest report of its path, and when it came.
+    path_view: NetworkView,
+    path_seen: Time,
     /// The time of the newest report of the network that the flow has looked at.
     last_news: Time,
     /// The flow should learn, but the limit on learners was reached.
@@ -167,6 +170,8 @@ impl Flow {
             has_diverged: false,
             divergences: 0,
             path: String::new(),
+            path_view: NetworkView::default(),
+            path_seen: Time::ZERO,
             last_news: Time::ZERO,
             is_refused: false,
             class: Class::Public,
@@ -355,6 +360,7 @@ impl Flow {
         if self.path != path.name {
             self.path.clone_from(&path.name);
         }
+        (self.path_view, self.path_seen) = (path.view, heard);
         if let Driver::Policy(_, FlowPolicy::Net(decider)) = &mut self.driver {
             decider.on_network(heard, &path.view);
         }

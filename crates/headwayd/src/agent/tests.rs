@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
 
+use headway_cc::NetworkView;
 use headway_kernel::FakeKernel;
 use headway_kernel::abi::Header;
 use headway_policy::Record;
@@ -8,6 +9,7 @@ use headway_policy::Record;
 use super::described::TOLD_AT_ONCE;
 use super::reload::RENEWED_AT_ONCE;
 use super::*;
+use crate::network::Path;
 use program::Program;
 
 #[path = "../../tests/agent/program.rs"]
@@ -454,33 +456,39 @@ fn the_state_of_a_flow_in_fallback_is_kept_a_minute_later() {
     std::fs::remove_dir_all(&folder).expect("it is there");
 }
 
-/// The network has reported to the previous policy only.
+/// Without netwatch's later reports a flow's view grows old, and is empty after ten seconds.
 #[test]
-fn a_new_policy_gets_the_newest_report_of_the_network_with_its_first_record() {
+fn a_flow_says_how_much_of_its_path_is_known_and_how_old_that_is() {
     let mut agent = agent("owl", 1);
     begin(&mut agent, 1);
+    let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+    let said = |agent: &Agent<Program>, now| {
+        let flow = agent.flows.iter().next().expect("a flow");
+        let told = flow.describe("headway_owl", now);
+        (
+            told["network_known"].as_f64(),
+            told["network_age_s"].as_f64(),
+        )
+    };
+    report_second(&mut agent, 1, 1, 0);
+    assert_eq!(said(&agent, at(1)), (None, None));
     let path = Path {
         name: "near".to_owned(),
         from: "::/0".parse().expect("a prefix"),
         to: "::/0".parse().expect("a prefix"),
         view: NetworkView {
             known: 0.5,
+            age: Duration::from_secs(1),
             ..NetworkView::default()
         },
     };
     agent.on_network(News::Paths {
-        heard: Time::from_nanos(5),
+        heard: at(2),
         paths: std::iter::once(path).collect(),
         refused: 0,
     });
-    let known = |agent: &Agent<Program>| {
-        let flow = agent.flows.iter().next().expect("a flow");
-        flow.describe("headway_owl", Time::ZERO)["network"].clone()
-    };
-    report_second(&mut agent, 1, 1, 0);
-    let first = known(&agent);
-    println!("{first}");
-    reload(&mut agent, "owl:online=true");
-    report_second(&mut agent, 1, 2, 0);
-    assert_eq!(known(&agent), first);
+    report_second(&mut agent, 1, 3, 0);
+    assert_eq!(said(&agent, at(3)), (Some(0.5), Some(2.0)));
+    assert_eq!(said(&agent, at(11)), (Some(0.5), Some(10.0)));
+    assert_eq!(said(&agent, at(12)), (Some(0.0), Some(11.0)));
 }

@@ -66,6 +66,20 @@ pub fn text(status: &Value) -> String {
             "from a record to its answer: {p50:.1} us median, {p99:.1} us 99th percentile"
         );
     }
+    let network = &status["network"];
+    if !network.is_null() {
+        let age = match network["age_s"].as_f64() {
+            Some(age) => format!("the newest report came {age:.1} s ago"),
+            None => "no report so far".to_owned(),
+        };
+        let silent = network["silent_because"].as_str();
+        let _ = writeln!(
+            text,
+            "netwatch: {} paths, {age}{}",
+            cell(&network["paths"], 0),
+            silent.map_or_else(String::new, |why| format!("; silent: {why}"))
+        );
+    }
     let listeners = status["listeners_of_ended_agents"].as_array();
     for one in listeners.into_iter().flatten() {
         let word = |key: &str| one[key].as_str().unwrap_or_default();
@@ -115,6 +129,18 @@ fn cell(value: &Value, decimals: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_age_of_the_networks_report_is_shown() {
+        let said = |network: Value| text(&serde_json::json!({ "network": network }));
+        let status = serde_json::json!({ "paths": 2, "age_s": 3.21, "silent_because": "connection refused" });
+        let line =
+            "netwatch: 2 paths, the newest report came 3.2 s ago; silent: connection refused\n";
+        assert!(said(status).ends_with(line));
+        let status = serde_json::json!({ "paths": 0, "age_s": null, "silent_because": null });
+        assert!(said(status).ends_with("netwatch: 0 paths, no report so far\n"));
+        assert!(!said(Value::Null).contains("netwatch"));
+    }
 
     #[test]
     fn sockets_that_keep_an_ended_agents_controller_are_named() {

@@ -1,7 +1,7 @@
 //! The status of a flow.
 
 use headway_cc::{Probe, Time};
-use headway_policy::Record;
+use headway_policy::{Record, observed};
 
 use super::{Driver, Flow};
 use crate::agent::range::Outside;
@@ -43,6 +43,9 @@ impl Flow {
             }
             Driver::Nobody => {}
         }
+        // As its policy would observe them now.
+        let (has_path, since) = (!self.path.is_empty(), now.since(self.path_seen));
+        let network = observed(&self.path_view, since);
         // Only BBR has these values; they are 0 otherwise.
         let known = |value: f64| (value > 0.0).then_some(value);
         // The kernel does not report what an int8 policy decides.
@@ -58,7 +61,9 @@ impl Flow {
             "remote": self.remote.to_string(),
             "user": self.user,
             "class": self.class.to_string(),
-            "path": (!self.path.is_empty()).then_some(&self.path),
+            "path": has_path.then_some(&self.path),
+            "network_known": has_path.then_some(network.known),
+            "network_age_s": has_path.then(|| (self.path_view.age + since).as_secs_f64()),
             "age_s": now.since(self.setup.start).as_secs_f64(),
             "cwnd_packets": cwnd,
             "in_flight_packets": in_flight,

@@ -159,7 +159,6 @@ def test_netwatch_knows_the_path_if_only_the_last_switch_is_known(net):
         one.end()
 
 
-
 @pytest.mark.usefixtures("bpf")
 def test_a_policy_observes_fewer_switches_as_the_switches_end(net, tmp_path):
     spec = probe_models.probe(tmp_path / "probe-v1", "network_known")

@@ -304,6 +304,20 @@ def test_with_a_wrong_authority_or_token_the_status_says_why_nothing_is_heard(tm
     assert (told["network"]["events"], told["network"]["paths"]) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("options", "why"), [((), "CaUsedAsEndEntity"), (("-addext", "basicConstraints=critical,CA:FALSE"), None)]
+)
+def test_a_self_signed_certificate_is_accepted_unless_it_is_an_authoritys(tmp_path, options, why):
+    cert, key = pair(tmp_path, "netwatch", "-addext", "subjectAltName=DNS:localhost", *options)
+    broadcast = Telling()
+    with serving(app(broadcast), broadcast, cert, key) as port:
+        words = ("--netwatch", f"https://localhost:{port}", "--netwatch-authority", cert)
+        with daemon.Daemon("--policy", "owl", "--name", NAME, *words) as agent:
+            told = until(agent, lambda told: told["network"])
+    assert (why or "None") in str(told["network"]["silent_because"])
+    assert (told["network"]["events"] > 0) == (why is None)
+
+
 def test_an_unusable_netwatch_address_gives_a_one_line_error(tmp_path):
     for words, hint in (
         (("--netwatch", "http://10.0.0.1:8633"), "use https beyond this machine"),

@@ -2,11 +2,14 @@
 
 import asyncio
 import http.client
+import shutil
 import socket
+import subprocess
 import threading
 import time
 from contextlib import contextmanager
 
+import needs
 from headway.netwatch.api import Limits, make_app
 from headway.netwatch.server import Server, configured
 from headway.netwatch.source import Counters, PortReading, Reading
@@ -61,6 +64,23 @@ def serving(application, broadcast=None, cert=None, key=None, port=0):
         thread.join(60)
         listening.close()
         assert not thread.is_alive()
+
+
+def pair(folder, name, *options):
+    """A certificate and its key, made by OpenSSL. Without options it is an authority's."""
+    if shutil.which("openssl") is None:
+        needs.skip("openssl", "openssl is missing; install it: sudo apt-get install -y openssl")
+    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-days", "2", "-subj", f"/CN={name}", "-keyout", key, "-out", cert, *options),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    return str(cert), str(key)
 
 
 class Published(Broadcast):

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import schemathesis
@@ -58,6 +59,18 @@ plain = schemathesis.openapi.from_asgi("/openapi.json", app(), headers=LOOPBACK)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_api_matches_its_description(case):
     case.call_and_validate(headers=LOOPBACK)
+
+
+TOKEN = {"Authorization": "Bearer right"}
+only_right = SimpleNamespace(who=lambda token: "one" if token == "right" else None)
+tokened = schemathesis.openapi.from_asgi("/openapi.json", app(tokens=only_right), headers=TOKEN)
+
+
+@tokened.exclude(path="/v1/stream").parametrize()
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_api_matches_its_description_if_it_demands_a_token(case):
+    """It also asks without a token, which must not be answered."""
+    case.call_and_validate(headers=TOKEN)
 
 
 def test_the_api_shows_the_paths_that_the_watch_knows():

@@ -6,7 +6,6 @@ Their messages follow OpenFlow 1.3.5.
 import asyncio
 import json
 import os
-import shutil
 import signal
 import socket
 import ssl
@@ -18,12 +17,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 
-import needs
 from headway._native import UsageError
 from headway.netwatch import openflow
 from headway.netwatch.openflow import OpenFlowSource
 from headway.netwatch.topology import parse
 from headway.netwatch.watch import Watch
+from netwatch_served import pair
 
 HEADER = struct.Struct("!BBHI")
 HELLO, ERROR, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 1, 2, 3, 5, 6
@@ -457,24 +456,7 @@ def test_lines_longer_than_a_pipe_that_two_threads_write_do_not_mix():
     ]
 
 
-def pair(folder, name, *options):
-    """A key and a certificate, made by OpenSSL."""
-    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
-            *("-days", "2", "-subj", f"/CN={name}", "-keyout", key, "-out", cert, *options),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
-    return str(cert), str(key)
-
-
 def test_with_tls_only_a_switch_with_a_certificate_of_the_authority_can_connect(tmp_path):
-    if shutil.which("openssl") is None:
-        needs.skip("openssl", "openssl is missing; install it: sudo apt-get install -y openssl")
     ca, ca_key = pair(tmp_path, "ca")
     known = pair(tmp_path, "known", "-CA", ca, "-CAkey", ca_key)
     stranger = pair(tmp_path, "stranger")

@@ -16,10 +16,11 @@ import probe_models
 from headway.netwatch.api import Limits, make_app
 from headway.netwatch.source import Counters, PortReading, Reading
 from headway.netwatch.stream import Broadcast
+from headway.netwatch.tokens import Tokens, new
 from headway.netwatch.topology import parse
 from headway.netwatch.watch import OnPath, PathState, Snapshot, Watch
 from kernel.agents import last_decision
-from netwatch_served import Published, app, flood, serving
+from netwatch_served import Published, app, flood, pair, serving
 from waiting import repeating
 from waiting import until as awaited
 
@@ -266,6 +267,63 @@ def test_flows_go_on_while_a_switch_restarts_has_a_wrong_clock_or_is_silent_and_
             awaited(lambda: switch.state().state == "stale", switch.state)
             switch.answers = True
             observes(1000)
+
+
+@contextmanager
+def agent_of_a_netwatch_with_tls(folder, **wrong):
+    """A headwayd whose netwatch demands a token. `wrong` are files in place of the right ones."""
+    ca, ca_key = pair(folder, "ca")
+    # rustls does not take an authority's certificate for a server's.
+    leaf = ("-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE")
+    cert, key = pair(folder, "netwatch", "-CA", ca, "-CAkey", ca_key, *leaf)
+    token = folder / "token"
+    token.write_text(f"{new('one', folder / 'tokens')}\n")
+    broadcast = Telling()
+    application = app(broadcast, tokens=Tokens(folder / "tokens"))
+    broadcast.tell(1, pnc=0.0, pna=1.0, known=1.0, age_s=0.0)
+    given = {"token": token, "authority": ca} | wrong
+    with serving(application, broadcast, cert, key) as port:
+        words = ["--netwatch", f"https://localhost:{port}"]
+        words += [word for name, file in given.items() for word in (f"--netwatch-{name}", str(file))]
+        with daemon.Daemon("--policy", "owl", "--name", NAME, *words) as agent:
+            yield agent
+
+
+def test_headwayd_hears_netwatch_over_tls_with_a_token(tmp_path):
+    with agent_of_a_netwatch_with_tls(tmp_path) as agent:
+        told = until(agent, lambda told: told["network"] and told["network"]["events"] > 0)
+    assert told["network"] | {"age_s": None, "events": 1} == {
+        **{"paths": 1, "age_s": None, "events": 1, "refused": 0, "silences": 0, "silent_because": None}
+    }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"), [("authority", "invalid peer certificate: UnknownIssuer"), ("token", "http status: 401")]
+)
+def test_with_a_wrong_authority_or_token_the_status_says_why_nothing_is_heard(tmp_path, wrong, why):
+    if wrong == "authority":
+        file, _ = pair(tmp_path, "stranger")
+    else:
+        file = tmp_path / "stranger"
+        file.write_text(new("stranger", tmp_path / "others"))
+    with agent_of_a_netwatch_with_tls(tmp_path, **{wrong: file}) as agent:
+        told = until(agent, lambda told: told["network"] and not speaks(told))
+    assert why in told["network"]["silent_because"]
+    assert (told["network"]["events"], told["network"]["paths"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"), [((), "CaUsedAsEndEntity"), (("-addext", "basicConstraints=critical,CA:FALSE"), None)]
+)
+def test_a_self_signed_certificate_is_accepted_unless_it_is_an_authoritys(tmp_path, options, why):
+    cert, key = pair(tmp_path, "netwatch", "-addext", "subjectAltName=DNS:localhost", *options)
+    broadcast = Telling()
+    with serving(app(broadcast), broadcast, cert, key) as port:
+        words = ("--netwatch", f"https://localhost:{port}", "--netwatch-authority", cert)
+        with daemon.Daemon("--policy", "owl", "--name", NAME, *words) as agent:
+            told = until(agent, lambda told: told["network"])
+    assert (why or "None") in str(told["network"]["silent_because"])
+    assert (told["network"]["events"] > 0) == (why is None)
 
 
 def test_an_unusable_netwatch_address_gives_a_one_line_error(tmp_path):

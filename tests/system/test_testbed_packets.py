@@ -159,7 +159,6 @@ def test_netwatch_knows_the_path_if_only_the_last_switch_is_known(net):
         one.end()
 
 
-
 @pytest.mark.usefixtures("bpf")
 def test_a_policy_observes_fewer_switches_as_the_switches_end(net, tmp_path):
     spec = probe_models.probe(tmp_path / "probe-v1", "network_known")
@@ -243,6 +242,24 @@ def test_a_program_runs_at_the_source_and_a_killed_testbed_is_removed_by_the_nex
     assert summary["path"]["known"] == []
     assert (summary["exit_code"], len(summary["links"])) == (7, 2)
     assert left(killed.pid) == left(following.pid) == []
+
+
+@pytest.mark.usefixtures("net")
+def test_the_whole_nsfnet_is_set_up_and_removed():
+    before = set(own.NAMESPACES.glob("*"))
+    command = [sys.executable, "-m", "headway", "testbed", "nsfnet", "--known", "0.5", "--json", "--", "true"]
+    one = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, errors = one.communicate(timeout=300)
+    assert one.returncode == 0, errors
+    said = json.loads(out)
+    assert (said["exit_code"], said["switches"], len(said["links"]), said["load"]) == (0, 14, 21, 0.4)
+    path = said["path"]
+    assert path["switches"] == ["s0", "s3", "s4", "s5", "s13", "s10", "s11"]
+    # Half of seven switches are three or four.
+    assert len(path["known"]) in {3, 4}
+    assert path["measured_rtt_ms"] >= path["base_rtt_ms"] == 30
+    assert left(one.pid) == []
+    assert set(own.NAMESPACES.glob("*")) == before
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -116,6 +116,29 @@ def watched(topology: Topology, known: tuple[str, ...]) -> str:
     return "\n\n".join(lines) + "\n"
 
 
+def carried(topology: Topology, load: float, seed: int) -> Setup:
+    """Returns what the process of the wires carries. `load` is a share of each link's rate."""
+    return Setup(
+        wires=[
+            (device(2 * index + 1), device(2 * index + 2), link.delay_s)
+            for index, link in enumerate(topology.links)
+        ],
+        loads=[
+            Load(
+                device(load_port(hop)),
+                load * topology.links[index].rate_bps,
+                load_address(hop),
+                load_address(hop + 1),
+            )
+            for hop, (index, _) in enumerate(topology.hops())
+            if load
+        ],
+        sinks=[device(load_port(hop)) for hop in range(len(topology.route))],
+        frame=FRAME,
+        seed=seed,
+    )
+
+
 def host_rate_bps(topology: Topology) -> int:
     """Returns the rate of both hosts' links."""
     return HOSTS_ARE_FASTER * max(topology.links[index].rate_bps for index, _ in topology.hops())
@@ -192,26 +215,7 @@ class Bed:
         self._start("netwatch", self.source, *command, "--until-stdin-closes")
 
     def _wires(self) -> None:
-        topology = self.topology
-        setup = Setup(
-            wires=[
-                (device(2 * index + 1), device(2 * index + 2), link.delay_s)
-                for index, link in enumerate(topology.links)
-            ],
-            loads=[
-                Load(
-                    device(load_port(hop)),
-                    self.load * topology.links[index].rate_bps,
-                    load_address(hop),
-                    load_address(hop + 1),
-                )
-                for hop, (index, _) in enumerate(topology.hops())
-                if self.load
-            ],
-            sinks=[device(load_port(hop)) for hop in range(len(topology.route))],
-            frame=FRAME,
-            seed=self.seed,
-        )
+        topology, setup = self.topology, carried(self.topology, self.load, self.seed)
         self._start("wires", self.network, sys.executable, "-m", "headway.testbed.wires", setup.text())
         self._first_line("wires")
         up = [f"link set dev {name} up" for name in sorted(setup.devices)]

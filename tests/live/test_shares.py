@@ -27,6 +27,8 @@ TWO_TURNS_MS = 4.0
 WEIGHS = "-10"
 """The nice value that has 9.3 times the weight of 0. The unit's CPUWeight has ten times that of
 others."""
+SHARES = {"attacked": 9.3 / 10.3, "attacked by an equal weight": 0.5}
+"""The share of a processor that the agent has if an attacker works there too."""
 PATIENCE_MS = 100.0
 """The guard's patience. An answer that is later than the next packet counts as this late."""
 MANY = 1000
@@ -61,13 +63,16 @@ def own_session(agent):
     return autogroup
 
 
-def judge(name, found):
-    """Prints the delays, and compares each series with the bounds."""
+def judge(name, found, shares=None):
+    """Prints the delays, and compares each series with the bounds.
+
+    Two turns take longer if the agent has only a share of its processor, by name of the series.
+    """
     for when, times in found.items():
         p50, p99 = np.percentile(times, [50, 99])
         print(f"{name}, {when}: p50 {p50:.3f}, p99 {p99:.2f}, longest {times.max():.2f} ms")
-    for times in found.values():
-        assert np.percentile(times, 99) < TWO_TURNS_MS
+    for when, times in found.items():
+        assert np.percentile(times, 99) < TWO_TURNS_MS / (shares or {}).get(when, 1.0)
         assert times.max() < PATIENCE_MS
 
 
@@ -112,7 +117,8 @@ def test_answers_are_in_time_while_another_user_attacks(name, bpffs, tmp_path):
     print({key: status["counters"][key] for key in ("flows_opened", "user_full", "delayed", "ring_dropped")})
     assert attacks.has_effect(case.attack, status["counters"])
     assert not stale
-    judge(name, found)
+    # With an attacker for each processor none is free for the agent.
+    judge(name, found, SHARES if case.attackers >= attacks.PROCESSORS else None)
 
 
 @contextmanager

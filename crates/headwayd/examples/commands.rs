@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use headway_cc::Time;
 use headway_kernel::FakeKernel;
-use headway_kernel::abi::{Header, OPEN, Open};
+use headway_kernel::abi::{Header, OPEN, Open, REPORT, Report};
+use headway_policy::Record;
 use headwayd::agent::{Agent, AgentOptions, Policies, SavedStates, Store};
 use zerocopy::IntoBytes;
 
@@ -54,6 +55,18 @@ fn agent(spec: &str) -> Result<Agent<Program>, Failure> {
             ..Open::default()
         };
         agent.on_message(open.as_bytes());
+        // The flow gets its policy with its first record.
+        let record = Record {
+            now_ns: 1_000_000_000,
+            mss: 1500,
+            cwnd: 10,
+            srtt_us: 20_000,
+            min_rtt_us: 20_000,
+            acks: 1,
+            ..Record::default()
+        };
+        let header = Header::of::<Report>(REPORT, u32::from(slot) + 1, slot);
+        agent.on_message(Report { header, record }.as_bytes());
     }
     Ok(agent)
 }

@@ -41,7 +41,7 @@ TRIES = 5
 """Number of packets that measure the base RTT there and back."""
 HOSTS_ARE_FASTER = 10
 """The rate of both hosts' links, by that of the path's fastest link, as in the scenario owl-nsfnet:
-the switches' queues fill, and not the hosts'."""
+the switches' queues fill, and not the hosts'. Only the direction to a host has this limit."""
 
 
 def device(port: int) -> str:

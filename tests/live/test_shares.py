@@ -2,8 +2,7 @@
 
 import itertools
 import re
-import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from kernel import attacks, unit
 from kernel.slots import Slots
 from test_headwayd_shares import attacked
 from test_headwayd_slots import pairs
-from waiting import until
+from waiting import repeating, until
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 
@@ -29,6 +28,8 @@ WEIGHS = "-10"
 others."""
 SHARES = {"attacked": 9.3 / 10.3, "attacked by an equal weight": 0.5}
 """The share of a processor that the agent has if an attacker works there too."""
+SLICE_MS = 1.4
+"""The time for which the attacker may have it first: the kernel's base slice for two processors."""
 PATIENCE_MS = 100.0
 """The guard's patience. An answer that is later than the next packet counts as this late."""
 MANY = 1000
@@ -66,13 +67,15 @@ def own_session(agent):
 def judge(name, found, shares=None):
     """Prints the delays, and compares each series with the bounds.
 
-    Two turns take longer if the agent has only a share of its processor, by name of the series.
+    With `shares` an attacker has a part of the agent's processor, by name of the series.
     """
     for when, times in found.items():
         p50, p99 = np.percentile(times, [50, 99])
         print(f"{name}, {when}: p50 {p50:.3f}, p99 {p99:.2f}, longest {times.max():.2f} ms")
     for when, times in found.items():
-        assert np.percentile(times, 99) < TWO_TURNS_MS / (shares or {}).get(when, 1.0)
+        share = (shares or {}).get(when)
+        bound = TWO_TURNS_MS / share + SLICE_MS if share else TWO_TURNS_MS
+        assert np.percentile(times, 99) < bound
         assert times.max() < PATIENCE_MS
 
 
@@ -121,60 +124,49 @@ def test_answers_are_in_time_while_another_user_attacks(name, bpffs, tmp_path):
     judge(name, found, SHARES if case.attackers >= attacks.PROCESSORS else None)
 
 
-@contextmanager
-def repeated(work):
-    """Repeats this work in a thread. Gives the list of its results so far."""
-    done, ends = [], threading.Event()
-
-    def repeat():
-        while not ends.is_set():
-            done.append(work())
-
-    thread = threading.Thread(target=repeat)
-    thread.start()
-    try:
-        yield done
-    finally:
-        ends.set()
-        thread.join()
-
-
 @needs_sessions
 def test_answers_are_in_time_while_models_are_reloaded_and_the_status_is_read(bpffs, tmp_path):
     models = itertools.cycle([MODELS / "aurora-v1", MODELS / "aurora-v2"])
     link, controller = tmp_path / "model", "h_reload"
 
-    def reload():
-        """Gives each flow another model."""
+    def replace():
         link.unlink(missing_ok=True)
         link.symlink_to(next(models))
+
+    def reload():
+        """Gives each flow another model."""
+        replace()
         return agent.ask("reload").returncode
 
-    link.symlink_to(next(models))
+    replace()
     # A user other than root has half of the slots.
     options = ["--policy", f"learned:model={link}", "--name", controller, "--loopback", "--flows", str(2 * MANY)]
     with (
         Daemon(*options, keep=bpffs / "headway", within=WITHIN) as agent,
         Slots(bpffs, 2 * MANY) as slots,
         pairs(controller, 1) as (own,),
+        ExitStack() as stack,
     ):
         own_session(agent)
-        others = attacks.connected([attacks.USER] * MANY)
-        for near, far in others:
+        for sockets in attacks.connected([attacks.USER] * MANY):
+            near, far = (stack.enter_context(one) for one in sockets)
             attacks.choose(near, controller)
             near.sendall(b"x")
             far.sendall(far.recv(1))
             near.recv(1)
         until(lambda: agent.status()["counters"]["flows"] >= MANY, agent.status)
         found = {"alone": answers_ms(agent, slots, own)}
-        with repeated(reload) as reloads, repeated(agent.status) as statuses:
+        reloads, statuses = [], []
+        with (
+            repeating(lambda: reloads.append(reload()), 0.0),
+            repeating(lambda: statuses.append(agent.status()), 0.0),
+        ):
             found["beside reloads and statuses"] = answers_ms(agent, slots, own)
-        assert len(statuses) > 10
-        assert {len(status["flows"]) for status in statuses} == {MANY + 1}
-        assert len(reloads) > 10
-        assert set(reloads) == {0}
-        print(f"{len(reloads)} reloads and {len(statuses)} statuses of {MANY + 1} flows")
-        for sockets in others:
-            for one in sockets:
-                one.close()
+    assert len(reloads) > 10
+    assert set(reloads) == {0}
+    assert len(statuses) > 10
+    assert {len(status["flows"]) for status in statuses} == {MANY + 1}
+    seen = {flow["model"].partition("@")[0] for status in statuses for flow in status["flows"]}
+    assert seen == {"aurora-v1", "aurora-v2"}
+    print(f"{len(reloads)} reloads and {len(statuses)} statuses of {MANY + 1} flows")
     judge("an administrator", found)

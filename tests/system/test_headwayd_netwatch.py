@@ -130,11 +130,10 @@ def test_a_flow_gets_reports_of_its_path_while_netwatch_runs(tmp_path, where):
             assert told["network"]["refused"] == 0
             running[0].kill()
             running[0].wait()
-            assert told["flows"][0]["network_age_s"] < 10
             told = until(agent, lambda told: not speaks(told))
             # After ten seconds the policy takes the path as unknown.
-            told = until(agent, lambda told: told["flows"][0]["network_known"] == 0)
-            assert told["flows"][0]["network_age_s"] > 10
+            told = until(agent, lambda told: told["flows"][0]["network_age_s"] > 10)
+            assert told["flows"][0]["network_known"] == 0
             assert told["network"]["age_s"] > 9
             before = told["flows"][0]["delivered_packets"]
             until(agent, lambda told: told["flows"][0]["delivered_packets"] > before + 50)
@@ -292,9 +291,7 @@ def agent_of_a_netwatch_with_tls(folder, **wrong):
 def test_headwayd_hears_netwatch_over_tls_with_a_token(tmp_path):
     with agent_of_a_netwatch_with_tls(tmp_path) as agent:
         told = until(agent, lambda told: told["network"] and told["network"]["events"] > 0)
-    assert told["network"] | {"age_s": None, "events": 1} == {
-        **{"paths": 1, "age_s": None, "events": 1, "refused": 0, "silences": 0, "silent_because": None}
-    }
+    assert (told["network"]["paths"], told["network"]["refused"]) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -307,23 +304,35 @@ def test_with_a_wrong_authority_or_token_the_status_says_why_nothing_is_heard(tm
         file = tmp_path / "stranger"
         file.write_text(new("stranger", tmp_path / "others"))
     with agent_of_a_netwatch_with_tls(tmp_path, **{wrong: file}) as agent:
-        told = until(agent, lambda told: told["network"] and not speaks(told))
-    assert why in told["network"]["silent_because"]
+        # On a busy machine the handshake may take too long at first.
+        told = until(agent, lambda told: told["network"] and why in (told["network"]["silent_because"] or ""))
     assert (told["network"]["events"], told["network"]["paths"]) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("options", "why"), [((), "CaUsedAsEndEntity"), (("-addext", "basicConstraints=critical,CA:FALSE"), None)]
-)
-def test_a_self_signed_certificate_is_accepted_unless_it_is_an_authoritys(tmp_path, options, why):
-    cert, key = pair(tmp_path, "netwatch", "-addext", "subjectAltName=DNS:localhost", *options)
+@contextmanager
+def agent_of_a_netwatch_with_its_own_certificate(folder, *options):
+    """An agent that takes netwatch's self-signed certificate for its authority."""
+    cert, key = pair(folder, "netwatch", "-addext", "subjectAltName=DNS:localhost", *options)
     broadcast = Telling()
     with serving(app(broadcast), broadcast, cert, key) as port:
         words = ("--netwatch", f"https://localhost:{port}", "--netwatch-authority", cert)
         with daemon.Daemon("--policy", "owl", "--name", NAME, *words) as agent:
-            told = until(agent, lambda told: told["network"])
-    assert (why or "None") in str(told["network"]["silent_because"])
-    assert (told["network"]["events"] > 0) == (why is None)
+            yield agent
+
+
+def test_a_self_signed_certificate_of_a_server_is_accepted(tmp_path):
+    of_a_server = ("-addext", "basicConstraints=critical,CA:FALSE")
+    with agent_of_a_netwatch_with_its_own_certificate(tmp_path, *of_a_server) as agent:
+        until(agent, lambda told: told["network"] and told["network"]["events"] > 0)
+
+
+def test_a_self_signed_certificate_of_an_authority_is_refused(tmp_path):
+    with agent_of_a_netwatch_with_its_own_certificate(tmp_path) as agent:
+        told = until(
+            agent,
+            lambda told: told["network"] and "CaUsedAsEndEntity" in (told["network"]["silent_because"] or ""),
+        )
+    assert told["network"]["events"] == 0
 
 
 def test_an_unusable_netwatch_address_gives_a_one_line_error(tmp_path):

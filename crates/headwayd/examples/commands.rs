@@ -33,6 +33,7 @@ fn policies(spec: &str) -> Result<Policies, Failure> {
 /// An agent whose flows all have this policy.
 fn agent(spec: &str) -> Result<Agent<Program>, Failure> {
     let policies = policies(spec)?;
+    let learns = policies.of([0, 0, 0, 0].into()).is_learning();
     let program = Program {
         controller: policies.controller(),
         kernel: FakeKernel::with_slots(1 << 20, FLOWS),
@@ -68,6 +69,10 @@ fn agent(spec: &str) -> Result<Agent<Program>, Failure> {
         let header = Header::of::<Report>(REPORT, u32::from(slot) + 1, slot);
         agent.on_message(Report { header, record }.as_bytes());
     }
+    let counters = &agent.counters(Time::ZERO)["counters"];
+    assert_eq!(counters["flows"], FLOWS);
+    let learners = if learns { FLOWS } else { 0 };
+    assert_eq!(counters["learners"], learners);
     Ok(agent)
 }
 

@@ -240,7 +240,7 @@ class Bed:
                 # a checksum.
                 where.do("ethtool", "-K", end, "tx", "off", "tso", "off", "gso", "off", "gro", "off")
                 where.do("ip", "link", "set", "dev", end, "up")
-            # The bucket holds as much time as those of the links between switches.
+            # The bucket holds as much time as that of the path's fastest link.
             rate, burst = host_rate_bps(self.topology), 2 * HOSTS_ARE_FASTER * FRAME
             queue = max(round(rate * self.topology.base_rtt_s / 8), burst)
             bucket = ("tbf", "rate", f"{rate}bit", "burst", str(burst), "limit", str(queue))
@@ -307,7 +307,7 @@ class Bed:
         if self.known:
             ovs.wait_for(
                 lambda: set(self.used()) == set(self.known),
-                lambda: f"netwatch gets no readings from {self._unused()}",
+                lambda: f"netwatch does not use {self._unused()}",
                 self.check,
             )
 
@@ -324,7 +324,8 @@ class Bed:
     def _unused(self) -> str:
         """Returns the known switches that are not used, with netwatch's reason for each."""
         on_path = self.snapshot().paths[0].switches
-        return ", ".join(f"{one.name} ({one.why})" for one in on_path if one.name in self.known and not one.used)
+        unused = [f"{one.name} ({one.why})" for one in on_path if one.name in self.known and not one.used]
+        return ", ".join(unused) or "all known switches at once"
 
     def run(self, namespace: Namespace, command: list[str]) -> subprocess.Popen[bytes]:
         """Starts a program at a host. Raises RunError."""

@@ -1,6 +1,7 @@
 """Attacks on an agent by a user without privileges. Run as a program, this file is that user."""
 
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -38,15 +39,21 @@ def connected(users: Sequence[int]) -> Pairs:
     Small packets have more acknowledgements.
     """
     made = []
-    with socket.create_server(("127.0.0.1", 0), backlog=len(users)) as listener:
-        for user in users:
-            # A socket belongs to the user who made it, even if another user has it later.
-            os.seteuid(user)
-            near = socket.socket()
-            near.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 200)
-            near.connect(listener.getsockname())
-            made.append((near, listener.accept()[0]))
-            os.seteuid(0)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    least = 2 * len(users) + 256
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(files[0], least), max(files[1], least)))
+    try:
+        with socket.create_server(("127.0.0.1", 0), backlog=len(users)) as listener:
+            for user in users:
+                # A socket belongs to the user who made it, even if another user has it later.
+                os.seteuid(user)
+                near = socket.socket()
+                near.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 200)
+                near.connect(listener.getsockname())
+                made.append((near, listener.accept()[0]))
+                os.seteuid(0)
+    finally:
+        os.seteuid(0)
     return made
 
 

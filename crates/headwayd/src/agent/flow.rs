@@ -241,7 +241,7 @@ impl Flow {
         Some(Offer {
             flow: self.number(),
             experience: self.experience(),
-            lead: quality.good_lead(at)?,
+            score: quality.score(at)?,
             at,
         })
     }

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use headway_cc::{Duration, Time};
+use headway_fixed::Reason;
 use headway_kernel::abi::{Known, Message, Open, Report, VerdictMessage};
 use headway_policy::dqn::Step;
 use headway_policy::schemes::PolicySpec;
@@ -83,7 +84,7 @@ pub struct Agent<K> {
 /// An agent that has not renewed `served_until` for this time counts as gone, and Cubic controls
 /// new flows until it does. A turn usually takes a few milliseconds, and a sleep 50 ms.
 const SERVES_FOR: Duration = Duration::from_millis(500);
-/// The time between two saves: a crash loses at most what was learned in it.
+/// The time between two saves.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
 impl<K: Kernel> Agent<K> {
@@ -374,8 +375,20 @@ impl<K: Kernel> Agent<K> {
                 "the guard tripped: Cubic controls the flow"
             );
         }
-        if let Some(flow) = self.flows.of(&verdict.header) {
-            flow.on_verdict(verdict);
+        let Some(flow) = self.flows.of(&verdict.header) else {
+            return;
+        };
+        flow.on_verdict(verdict);
+        // Late answers are the agent's doing.
+        let is_policys = !matches!(
+            Reason::of(verdict.reason),
+            Some(Reason::Fine | Reason::Stale)
+        );
+        if is_policys
+            && let Some(served) = flow.learns()
+            && self.store.learns_from(flow.user())
+        {
+            (self.store).doubt(served, flow.class, flow.number(), flow.started_from);
         }
     }
 
@@ -495,7 +508,7 @@ impl<K: Kernel> Agent<K> {
         }
         let offers = (self.flows.iter()).filter_map(|flow| Some((flow, flow.offer()?)));
         let mut offers: Vec<(&Flow, Offer)> = offers.collect();
-        offers.sort_unstable_by_key(|(_, offer)| Reverse(offer.lead));
+        offers.sort_unstable_by_key(|(_, offer)| Reverse(offer.score));
         // Once one is kept, the store refuses what is worse.
         for (flow, offer) in offers {
             keep(&mut self.store, flow, offer);
@@ -527,7 +540,7 @@ fn keep(store: &mut Store, flow: &Flow, offer: Offer) {
         && store.wants(served, flow.class, &offer)
         && let Some((served, learned)) = flow.learned()
     {
-        store.keep(served, flow.class, learned, offer);
+        store.keep(served, flow.class, learned, &offer);
     }
 }
 

@@ -25,11 +25,20 @@ pub struct Quality {
     is_excused: bool,
     /// What the path has carried over the whole flow, in fallback too.
     path: Carried,
-    /// The flow's utility minus Cubic's, in 1/65536, for each second of the last minute in which
-    /// only the path limited the flow, and the end of that second.
-    leads: VecDeque<(Time, i64)>,
+    /// The seconds of the last minute in which only the path limited the flow.
+    seconds: VecDeque<Second>,
     /// When the flow was last in fallback.
     tripped: Option<Time>,
+}
+
+/// A judged second. Utilities are in 1/65536.
+#[derive(Clone, Copy, Debug)]
+struct Second {
+    end: Time,
+    /// The flow's utility minus Cubic's.
+    lead: i64,
+    /// The flow's utility minus that of its path's largest throughput at its minimum RTT.
+    score: i64,
 }
 
 impl Quality {
@@ -46,7 +55,7 @@ impl Quality {
                 longest_us: 0,
                 has_lost: false,
             },
-            leads: VecDeque::new(),
+            seconds: VecDeque::new(),
             tripped: None,
         }
     }
@@ -56,7 +65,7 @@ impl Quality {
         self.guard.judge(&self.limits, transmute_ref!(record));
         if record.has(Record::TRIPPED) {
             self.tripped = Some(record.now());
-            self.leads.clear();
+            self.seconds.clear();
         }
         let excuses = Record::TRIPPED | Record::APP_LIMITED | Record::RWND_LIMITED;
         self.is_excused |= record.flags & excuses != 0;
@@ -83,25 +92,38 @@ impl Quality {
         if self.is_excused {
             return;
         }
-        let own = (self.limits).utility(own, record.srtt_us, path.least_us);
-        let cubics = self.guard.cubic_utility(&self.limits, path);
-        self.leads.push_back((record.now(), own - cubics));
-        (self.leads).retain(|(end, _)| record.now().since(*end) < MINUTE);
+        let utility = |rate, rtt_us| self.limits.utility(rate, rtt_us, path.least_us);
+        let own = utility(own, record.srtt_us);
+        let second = Second {
+            end: record.now(),
+            lead: own - self.guard.cubic_utility(&self.limits, path),
+            score: own - utility(path.peak, path.least_us),
+        };
+        self.seconds.push_back(second);
+        (self.seconds).retain(|second| record.now().since(second.end) < MINUTE);
     }
 
-    /// The mean of the flow's leads over the last minute in 1/65536, if other flows may start from
-    /// what it has learned. It is `None` if the flow was in fallback within the last minute, if too
-    /// few seconds were judged since, or if its mean utility was below Cubic's by more than a
-    /// quarter of the guard's margin. A quarter, because means vary less than the guard's epochs.
-    pub fn good_lead(&self, now: Time) -> Option<i64> {
+    /// How good the flow was over the last minute, if other flows may start from what it has
+    /// learned: its mean utility minus that of its path's largest throughput at its minimum RTT, in
+    /// 1/65536. Usually that is below 0, and 0 is best. It is `None` if the flow was in fallback
+    /// within the last minute, if too few seconds were judged since, or if its mean utility was
+    /// below Cubic's by more than a quarter of the guard's margin. A quarter, because means vary
+    /// less than the guard's epochs.
+    ///
+    /// Flows are not compared by their leads over Cubic. Cubic's utility depends on the longest RTT
+    /// that each flow has seen, so flows that once filled a queue would lead by most.
+    pub fn score(&self, now: Time) -> Option<i64> {
         let is_calm = self.tripped.is_none_or(|at| now.since(at) >= MINUTE);
-        let leads = self
-            .leads
-            .iter()
-            .filter(|(end, _)| now.since(*end) < MINUTE);
-        let (sum, count) = leads.fold((0, 0), |(sum, count), (_, lead)| (sum + lead, count + 1));
+        let (mut count, mut lead, mut score) = (0, 0, 0);
+        for second in &self.seconds {
+            if now.since(second.end) < MINUTE {
+                count += 1;
+                lead += second.lead;
+                score += second.score;
+            }
+        }
         let least = -i64::from(self.limits.margin / 4);
-        (is_calm && count >= LEAST_SECONDS && sum >= least * count).then(|| sum / count)
+        (is_calm && count >= LEAST_SECONDS && lead >= least * count).then(|| score / count)
     }
 }
 
@@ -146,7 +168,7 @@ mod tests {
         fn is_good(&self) -> bool {
             let now = Time::from_nanos(self.now_ns);
             let quality = self.quality.as_ref().expect("it has begun");
-            quality.good_lead(now).is_some()
+            quality.score(now).is_some()
         }
     }
 
@@ -230,6 +252,24 @@ mod tests {
             run.goes_on(10, 10_000, 22, 0);
             run.goes_on(70, rate, 22, 0);
             assert_eq!(run.is_good(), is_good, "{rate}");
+        }
+    }
+
+    /// A unit is a doubling of the throughput. How much the path carries does not matter.
+    #[test]
+    fn the_score_is_the_distance_to_the_paths_throughput_at_its_minimum_rtt() {
+        for full in [800, 8000] {
+            let scored = |rate, srtt_ms| {
+                let mut run = Run::default();
+                run.goes_on(10, full, 20, 0);
+                run.goes_on(70, rate, srtt_ms, 0);
+                let quality = run.quality.expect("it has begun");
+                let score = quality.score(Time::from_nanos(run.now_ns));
+                score.expect("it is good") as f64 / 65_536.0
+            };
+            assert!(scored(full, 20).abs() < 0.01);
+            assert!((scored(full * 3 / 4, 20) - 0.75_f64.log2()).abs() < 0.01);
+            assert!(scored(full, 30) < -0.1, "a queue costs utility");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::learners::Learning;
-use super::{Agent, Kernel, Policies, SavedStates, is_refused};
+use super::{Agent, Kernel, Policies, SavedStates, is_refused, keep};
 use crate::error::Result;
 
 /// The number of flows that get another policy between two reads of the ring. That takes about a
@@ -73,6 +73,10 @@ impl<K: Kernel> Agent<K> {
                         tracing::error!(flow = flow.number(), %error, "the flow keeps its policy, because the new one cannot be used");
                     }
                 }
+            }
+            // What the flow has learned so far may be the best.
+            if let (Some(_), Some(offer)) = (&driver, flow.offer()) {
+                keep(&mut self.store, flow, offer);
             }
             self.flows.change(slot, |flow| {
                 (flow.is_refused, flow.class) = (is_refused, class);

@@ -59,8 +59,10 @@ struct Learned {
     read: Option<Experience>,
     /// The number of gradient steps in it.
     experience: u64,
-    /// The flow that learned it; `None` if a file has it from an earlier agent.
+    /// The flow that learned it, and its best score; `None` if a file has it from an earlier agent.
     from: Option<Offer>,
+    /// The guard took a flow that had learned it, or had started from it.
+    is_doubted: bool,
     version: Version,
 }
 
@@ -71,23 +73,52 @@ pub struct Offer {
     pub flow: u32,
     /// The number of gradient steps, those before this flow included.
     pub experience: u64,
-    /// The flow's mean utility minus that of the guard's Cubic over the last minute, in 1/65536.
-    pub lead: i64,
+    /// How good the flow was over the last minute, in 1/65536
+    /// ([`Quality::score`](super::quality::Quality::score)).
+    pub score: i64,
     /// The end of that minute.
     pub at: Time,
 }
 
 impl Learned {
-    /// Is what a flow offers better? Within [`HOLDS_FOR`] it has to have a larger lead. After that
-    /// the path may have changed, and the lead of a file's state is not known. Then it has to have
-    /// more experience.
-    fn is_worse_than(&self, offer: &Offer) -> bool {
-        match self.from {
-            Some(from) if offer.at.since(from.at) < HOLDS_FOR => {
-                offer.lead >= from.lead + LEAST_GAIN
-            }
-            _ => offer.experience >= self.experience.saturating_add(LEAST_EXPERIENCE),
+    /// The score by which the state is compared from now on if it takes the place of this one;
+    /// `None` if it does not. For [`HOLDS_FOR`] it does if it is better, or if the same flow has
+    /// learned more and is about as good. After that the path may have changed. Then, or if no
+    /// score is known, a state also does with more experience.
+    fn replaced_by(&self, offer: &Offer) -> Option<Offer> {
+        let has_more = offer.experience >= self.experience.saturating_add(LEAST_EXPERIENCE);
+        let Some(from) = self.from else {
+            return has_more.then_some(*offer);
+        };
+        let is_better = offer.score >= from.score + LEAST_GAIN;
+        if is_better || (has_more && self.is_open_to(offer)) {
+            return Some(*offer);
         }
+        let is_as_good = offer.score >= from.score - LEAST_GAIN;
+        // The better score stays, so a flow that becomes worse step by step is refused in the end.
+        let score = offer.score.max(from.score);
+        let at = if offer.score > from.score {
+            offer.at
+        } else {
+            from.at
+        };
+        let of_same = Offer {
+            score,
+            at,
+            ..*offer
+        };
+        (has_more && is_as_good && from.flow == offer.flow).then_some(of_same)
+    }
+
+    /// Has the flow of that number learned it, or started from it?
+    fn is_of(&self, flow: u32, started_from: Option<Version>) -> bool {
+        self.from.is_some_and(|from| from.flow == flow) || started_from == Some(self.version)
+    }
+
+    /// Does its score hold no longer?
+    fn is_open_to(&self, offer: &Offer) -> bool {
+        let holds = (self.from).is_some_and(|from| offer.at.since(from.at) < HOLDS_FOR);
+        self.is_doubted || !holds
     }
 }
 
@@ -97,13 +128,13 @@ pub struct Version(u64);
 
 /// The longest wait for the disk at the end: a disk may never answer.
 const END_WITHIN: Duration = Duration::from_secs(5);
-/// A first state has to have this many gradient steps, and a state that replaces one of unknown or
-/// old lead has to have this many more.
+/// A first state has to have this many gradient steps, and a state with more experience has this
+/// many more.
 const LEAST_EXPERIENCE: u64 = 100;
-/// A larger lead is larger by at least this, in 1/65536: 4% of the rate at the same RTT. So states
-/// are not replaced, and written, for what means over a minute vary by.
+/// A better score is higher by at least this, in 1/65536: 4% of the throughput at the same RTT. So
+/// states are not replaced, and written, for what means over a minute vary by.
 const LEAST_GAIN: i64 = 65_536 / 16;
-/// A lead says how good a state is for this time.
+/// A score says how good a state is for this time.
 const HOLDS_FOR: headway_cc::Duration = headway_cc::Duration::from_secs(3600);
 
 impl Store {
@@ -216,6 +247,7 @@ impl Store {
                     experience: read.updates(),
                     read: Some(read),
                     from: None,
+                    is_doubted: false,
                     version: Version(self.versions),
                 })
             }
@@ -264,34 +296,55 @@ impl Store {
         learned.read.as_ref()
     }
 
-    /// Would it keep what a flow offers? Not if it has a state of the policy and class that is at
-    /// least as good.
+    /// Would it keep what a flow offers? Not if it has a state of the policy and class that is
+    /// better.
     pub fn wants(&self, served: &PolicySpec, class: Class, offer: &Offer) -> bool {
-        let name = file_name(served, class);
-        let is_better = match self.learned.get(&name).and_then(Option::as_ref) {
-            Some(known) => known.is_worse_than(offer),
-            None => offer.experience >= LEAST_EXPERIENCE,
-        };
-        self.is_kept() && !self.read_only.contains(&name) && is_better
+        self.taken(&file_name(served, class), offer).is_some()
+    }
+
+    /// The offer as it would be kept, if it would be.
+    fn taken(&self, name: &str, offer: &Offer) -> Option<Offer> {
+        if !self.is_kept() || self.read_only.contains(name) {
+            return None;
+        }
+        match self.learned.get(name).and_then(Option::as_ref) {
+            Some(known) => known.replaced_by(offer),
+            None => (offer.experience >= LEAST_EXPERIENCE).then_some(*offer),
+        }
     }
 
     /// Keeps what a flow has learned, if it is [wanted](Self::wants).
-    pub fn keep(&mut self, served: &PolicySpec, class: Class, bytes: Vec<u8>, offer: Offer) {
-        if !self.wants(served, class, &offer) {
-            return;
-        }
+    pub fn keep(&mut self, served: &PolicySpec, class: Class, bytes: Vec<u8>, offer: &Offer) {
         let name = file_name(served, class);
+        let Some(taken) = self.taken(&name, offer) else {
+            return;
+        };
         self.versions += 1;
         let learned = Learned {
             bytes,
             read: None,
-            experience: offer.experience,
-            from: Some(offer),
+            experience: taken.experience,
+            from: Some(taken),
+            is_doubted: false,
             version: Version(self.versions),
         };
         self.learned.insert(name.clone(), Some(learned));
         if !self.changed.contains(&name) {
             self.changed.push(name);
+        }
+    }
+
+    /// The guard has taken the flow of that number. If the flow has learned the state of its policy
+    /// and class, or has started from it, the state's score says nothing any more.
+    pub fn doubt(
+        &mut self,
+        served: &PolicySpec,
+        class: Class,
+        flow: u32,
+        started_from: Option<Version>,
+    ) {
+        if let Some(Some(known)) = self.learned.get_mut(&file_name(served, class)) {
+            known.is_doubted |= known.is_of(flow, started_from);
         }
     }
 
@@ -316,8 +369,7 @@ impl Store {
         let Some(Some(known)) = self.learned.get(&name) else {
             return;
         };
-        let has_learned_it = known.from.is_some_and(|from| from.flow == flow);
-        if !has_learned_it && Some(known.version) != started_from {
+        if !known.is_of(flow, started_from) {
             return;
         }
         self.learned.insert(name.clone(), None);

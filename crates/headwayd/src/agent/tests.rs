@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::mpsc::sync_channel;
 
 use headway_cc::NetworkView;
@@ -82,14 +83,24 @@ fn report_divergence(agent: &mut Agent<Program>, number: u32) {
 
 /// Reports a second in which the flow had a thousand packets at its minimum RTT.
 fn report_second(agent: &mut Agent<Program>, number: u32, second: u64, flags: u32) {
+    report(agent, number, second, 20_000, flags);
+}
+
+/// Reports the same with a queue, unless the smoothed RTT is 20 ms.
+fn report_at_rtt(agent: &mut Agent<Program>, number: u32, second: u64, srtt_us: u32) {
+    report(agent, number, second, srtt_us, 0);
+}
+
+fn report(agent: &mut Agent<Program>, number: u32, second: u64, srtt_us: u32, flags: u32) {
     let header = Header::of::<Report>(headway_kernel::abi::REPORT, number, number as u16);
     let record = Record {
         now_ns: second * 1_000_000_000,
+        sent: second as u32 * 1000 + 20,
         delivered: second as u32 * 1000,
         mss: 1500,
         cwnd: 20,
         in_flight: 20,
-        srtt_us: 20_000,
+        srtt_us,
         min_rtt_us: 20_000,
         acks: 1,
         flags,
@@ -491,4 +502,45 @@ fn a_flow_says_how_much_of_its_path_is_known_and_how_old_that_is() {
     assert_eq!(said(&agent, at(3)), (Some(0.5), Some(2.0)));
     assert_eq!(said(&agent, at(11)), (Some(0.5), Some(10.0)));
     assert_eq!(said(&agent, at(12)), (Some(0.0), Some(11.0)));
+}
+
+/// The flow with the smaller queue has fewer gradient steps.
+#[test]
+fn the_best_flow_hands_on_its_state_and_not_the_most_experienced() {
+    let folder = std::env::temp_dir().join(format!("headwayd-best-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut agent = agent("rax-pretrained", 2);
+    agent.store = Store::new(Some(folder.clone()));
+    (1..=2).for_each(|number| begin(&mut agent, number));
+    (1..=24).for_each(|second| report_at_rtt(&mut agent, 2, second, 25_000));
+    (13..=24).for_each(|second| report_at_rtt(&mut agent, 1, second, 20_000));
+    let offer = |agent: &Agent<Program>, slot| {
+        let flow = agent.flows.get(slot).expect("it is served");
+        flow.offer().expect("it is good")
+    };
+    let (best, other) = (offer(&agent, 1), offer(&agent, 2));
+    assert!(best.score > other.score && best.experience < other.experience);
+    agent.keep_learned();
+    let served = policies("rax-pretrained").of(IpAddr::V4([0; 4].into()));
+    let class = agent.flows.get(1).expect("it is served").class;
+    let kept = agent.store.learned(&served, class).expect("it is kept");
+    assert_eq!(kept.updates(), best.experience);
+    std::fs::remove_dir_all(&folder).expect("it is there");
+}
+
+/// The flow is not good any more when the next state is saved.
+#[test]
+fn a_reload_keeps_what_the_replaced_learners_have_learned() {
+    let folder = std::env::temp_dir().join(format!("headwayd-replaced-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut agent = agent("rax-pretrained", 1);
+    agent.store = Store::new(Some(folder.clone()));
+    begin(&mut agent, 1);
+    (1..=11).for_each(|second| report_second(&mut agent, 1, second, 0));
+    reload(&mut agent, "rax");
+    agent.store.save();
+    agent.store.finish();
+    let kept = std::fs::read_dir(&folder).expect("it is there").count();
+    assert_eq!(kept, 1);
+    std::fs::remove_dir_all(&folder).expect("it is there");
 }

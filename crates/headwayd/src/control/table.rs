@@ -75,7 +75,7 @@ pub fn text(status: &Value) -> String {
         let silent = network["silent_because"].as_str();
         let _ = writeln!(
             text,
-            "netwatch: {} paths, {age}{}",
+            "netwatch: paths: {}; {age}{}",
             cell(&network["paths"], 0),
             silent.map_or_else(String::new, |why| format!("; silent: {why}"))
         );
@@ -135,10 +135,10 @@ mod tests {
         let said = |network: Value| text(&serde_json::json!({ "network": network }));
         let status = serde_json::json!({ "paths": 2, "age_s": 3.21, "silent_because": "connection refused" });
         let line =
-            "netwatch: 2 paths, the newest report came 3.2 s ago; silent: connection refused\n";
+            "netwatch: paths: 2; the newest report came 3.2 s ago; silent: connection refused\n";
         assert!(said(status).ends_with(line));
         let status = serde_json::json!({ "paths": 0, "age_s": null, "silent_because": null });
-        assert!(said(status).ends_with("netwatch: 0 paths, no report so far\n"));
+        assert!(said(status).ends_with("netwatch: paths: 0; no report so far\n"));
         assert!(!said(Value::Null).contains("netwatch"));
     }
 

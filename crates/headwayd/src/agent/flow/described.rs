@@ -43,7 +43,7 @@ impl Flow {
             }
             Driver::Nobody => {}
         }
-        // As its policy would observe them now.
+        // The network's report, as its policy would observe it now.
         let (has_path, since) = (!self.path.is_empty(), now.since(self.path_seen));
         let network = observed(&self.path_view, since);
         // Only BBR has these values; they are 0 otherwise.

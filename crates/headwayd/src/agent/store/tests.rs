@@ -37,14 +37,13 @@ fn learned(served: &PolicySpec) -> Vec<u8> {
     served.learned(&flow).expect("it learns")
 }
 
-/// What the first flow offers after this many gradient steps. It takes one step an hour, so the
-/// leads of earlier offers do not hold any more.
+/// What the first flow offers after this many gradient steps, always with the same score.
 fn offer(experience: u64) -> Offer {
     Offer {
         flow: 1,
         experience,
-        lead: 0,
-        at: Time::from_nanos(experience.saturating_mul(3_600_000_000_000)),
+        score: 0,
+        at: Time::ZERO,
     }
 }
 
@@ -65,7 +64,7 @@ fn goes_on_from(store: &mut Store, served: &PolicySpec) -> Option<(Vec<u8>, u64)
 #[test]
 fn without_a_folder_each_flow_starts_from_the_model() {
     let (mut store, served) = (Store::new(None), served());
-    store.keep(&served, PUBLIC, learned(&served), offer(1000));
+    store.keep(&served, PUBLIC, learned(&served), &offer(1000));
     assert!(store.learned(&served, PUBLIC).is_none());
 }
 
@@ -75,7 +74,7 @@ fn a_saved_file_is_whole_and_only_its_owner_may_read_it() {
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
     assert!(store.learned(&served, PUBLIC).is_none());
-    store.keep(&served, PUBLIC, learned.clone(), offer(1000));
+    store.keep(&served, PUBLIC, learned.clone(), &offer(1000));
     store.save();
     store.finish();
     let files: Vec<_> = fs::read_dir(&folder.0).expect("it is there").collect();
@@ -92,7 +91,7 @@ fn a_saved_file_is_whole_and_only_its_owner_may_read_it() {
     // new either.
     fs::remove_file(&file).expect("it is there");
     for experience in [1000, 1] {
-        store.keep(&served, PUBLIC, vec![1], offer(experience));
+        store.keep(&served, PUBLIC, vec![1], &offer(experience));
         store.save();
         store.finish();
         assert!(!file.exists());
@@ -108,7 +107,7 @@ fn a_saved_file_is_whole_and_only_its_owner_may_read_it() {
 fn the_end_does_not_wait_for_a_disk_that_never_answers() {
     let (folder, served) = (Folder::new("stuck"), served());
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, PUBLIC, learned(&served), offer(1000));
+    store.keep(&served, PUBLIC, learned(&served), &offer(1000));
     let file = folder.0.join(file_name(&served, PUBLIC));
     mkfifo(&file.with_extension("learned.part"), Mode::S_IRWXU).expect("a pipe");
     store.save();
@@ -122,10 +121,10 @@ fn the_end_does_not_wait_for_a_disk_that_never_answers() {
 fn a_state_that_changed_during_a_write_is_written_at_the_end() {
     let (folder, served) = (Folder::new("end"), served());
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, PUBLIC, vec![1], offer(1000));
+    store.keep(&served, PUBLIC, vec![1], &offer(1000));
     store.save();
     let newest = learned(&served);
-    store.keep(&served, PUBLIC, newest.clone(), offer(2000));
+    store.keep(&served, PUBLIC, newest.clone(), &offer(2000));
     store.end_within(Duration::from_secs(600));
     let file = folder.0.join(file_name(&served, PUBLIC));
     assert_eq!(fs::read(file).expect("it is written"), newest);
@@ -138,7 +137,7 @@ fn a_saved_state_is_parsed_once_for_many_flows() {
         let (folder, served) = (Folder::new("once"), PolicySpec::read(spec).expect(spec));
         let mut store = Store::new(Some(folder.0.clone()));
         let bytes = learned(&served);
-        store.keep(&served, PUBLIC, bytes.clone(), offer(1000));
+        store.keep(&served, PUBLIC, bytes.clone(), &offer(1000));
         assert_eq!(
             goes_on_from(&mut store, &served),
             Some((bytes.clone(), 1000))
@@ -153,7 +152,7 @@ fn a_saved_state_is_parsed_once_for_many_flows() {
             Some((bytes.clone(), 1000))
         );
         // A newer state is parsed.
-        store.keep(&served, PUBLIC, bytes, offer(2000));
+        store.keep(&served, PUBLIC, bytes, &offer(2000));
         assert_eq!(
             goes_on_from(&mut store, &served).map(|(_, count)| count),
             Some(2000)
@@ -168,12 +167,12 @@ fn a_flow_does_not_start_from_another_classs_state() {
     let learned = learned(&served);
     let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, Class::Private, learned.clone(), offer(100_000));
+    store.keep(&served, Class::Private, learned.clone(), &offer(100_000));
     assert!(store.learned(&served, PUBLIC).is_none());
     assert!(store.learned(&served, prefix).is_none());
     // A flow of another class with more experience does not keep these from being saved.
-    store.keep(&served, PUBLIC, learned.clone(), offer(100));
-    store.keep(&served, prefix, learned.clone(), offer(200));
+    store.keep(&served, PUBLIC, learned.clone(), &offer(100));
+    store.keep(&served, prefix, learned.clone(), &offer(200));
     store.save();
     store.finish();
     assert_eq!(files(&folder).len(), 3);
@@ -191,37 +190,80 @@ fn a_flow_does_not_start_from_another_classs_state() {
     assert!(next.learned(&served, Class::Private).is_none());
 }
 
+/// What a flow offers with this score, after so many minutes.
+fn scored(flow: u32, experience: u64, score: i64, minutes: u64) -> Offer {
+    Offer {
+        flow,
+        experience,
+        score,
+        at: Time::from_nanos(minutes * 60_000_000_000),
+    }
+}
+
 #[test]
 fn for_an_hour_only_a_better_flow_replaces_a_state() {
     let (folder, served) = (Folder::new("better"), served());
     let mut store = Store::new(Some(folder.0.clone()));
-    let offer = |experience, lead, minutes: u64| Offer {
-        flow: 1,
-        experience,
-        lead,
-        at: Time::from_nanos(minutes * 60_000_000_000),
-    };
-    let lead = 65_536;
-    store.keep(&served, PUBLIC, learned(&served), offer(1000, lead, 1));
     let wants = |store: &Store, offer: Offer| store.wants(&served, PUBLIC, &offer);
-    // A worse flow is refused, however much it has learned. A better one may have learned less.
-    assert!(!wants(&store, offer(1_000_000, lead - 1, 60)));
-    assert!(!wants(&store, offer(1_000_000, lead, 60)));
-    assert!(!wants(&store, offer(1_000_000, lead + LEAST_GAIN - 1, 60)));
-    assert!(wants(&store, offer(0, lead + LEAST_GAIN, 60)));
-    store.keep(&served, PUBLIC, learned(&served), offer(100, 2 * lead, 60));
+    let high = -65_536;
+    store.keep(&served, PUBLIC, learned(&served), &scored(1, 1000, high, 1));
+    // A flow that is as good is refused, however much it has learned. A better one may have learned
+    // less.
+    assert!(!wants(
+        &store,
+        scored(2, 1_000_000, high + LEAST_GAIN - 1, 60)
+    ));
+    assert!(wants(&store, scored(2, 0, high + LEAST_GAIN, 60)));
+    store.keep(&served, PUBLIC, learned(&served), &scored(2, 100, 0, 60));
     assert_eq!(experience(&store, &served, PUBLIC), 100);
-    assert!(!wants(&store, offer(1000, lead + LEAST_GAIN, 119)));
+    assert!(!wants(&store, scored(3, 1000, LEAST_GAIN - 1, 119)));
     // An hour later the path may be another one.
-    assert!(wants(&store, offer(1000, -lead, 120)));
-    assert!(!wants(&store, offer(100, -lead, 120)));
-    // The lead of an earlier agent's state is not known.
+    assert!(wants(&store, scored(3, 200, high, 120)));
+    assert!(!wants(&store, scored(3, 199, high, 120)));
+    assert!(wants(&store, scored(3, 0, LEAST_GAIN, 120)));
+    // The score of an earlier agent's state is not known.
     store.save();
     store.finish();
     let mut next = Store::new(Some(folder.0.clone()));
     assert!(next.learned(&served, PUBLIC).is_some());
-    assert!(wants(&next, offer(100, -lead, 1)));
-    assert!(!wants(&next, offer(99, 2 * lead, 1)));
+    assert!(wants(&next, scored(1, 100, high, 1)));
+    assert!(!wants(&next, scored(1, 99, 0, 1)));
+}
+
+#[test]
+fn a_flow_renews_its_own_state_as_long_as_it_is_about_as_good() {
+    let (folder, served) = (Folder::new("renews"), served());
+    let mut store = Store::new(Some(folder.0.clone()));
+    let mut keep = |experience, score, minutes| {
+        let offer = scored(1, experience, score, minutes);
+        store.keep(&served, PUBLIC, learned(&served), &offer);
+        self::experience(&store, &served, PUBLIC)
+    };
+    assert_eq!(keep(1000, 0, 1), 1000);
+    assert_eq!(keep(1099, 0, 2), 1000);
+    assert_eq!(keep(1100, 0, 2), 1100);
+    assert_eq!(keep(1200, -LEAST_GAIN, 3), 1200);
+    // It is compared with its best score, and not with its last.
+    assert_eq!(keep(1300, -LEAST_GAIN - 1, 4), 1200);
+    // The hour begins with the best score.
+    assert_eq!(keep(1300, -LEAST_GAIN - 1, 60), 1200);
+    assert_eq!(keep(1300, -LEAST_GAIN - 1, 61), 1300);
+}
+
+#[test]
+fn a_state_whose_flow_the_guard_took_is_replaced_by_more_experience() {
+    let (folder, served) = (Folder::new("doubted"), served());
+    let mut store = Store::new(Some(folder.0.clone()));
+    let other = scored(2, 1100, -65_536, 2);
+    for (flow, starts_from_it, is_doubted) in [(1, false, true), (3, true, true), (3, false, false)]
+    {
+        store.forget(&served, PUBLIC, 1, None);
+        store.keep(&served, PUBLIC, learned(&served), &scored(1, 1000, 0, 1));
+        assert!(!store.wants(&served, PUBLIC, &other));
+        let version = store.version(&served, PUBLIC).filter(|_| starts_from_it);
+        store.doubt(&served, PUBLIC, flow, version);
+        assert_eq!(store.wants(&served, PUBLIC, &other), is_doubted, "{flow}");
+    }
 }
 
 #[test]
@@ -229,7 +271,7 @@ fn a_state_with_less_experience_replaces_a_forgotten_one() {
     let (folder, served) = (Folder::new("forgotten"), served());
     let learned = learned(&served);
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, PUBLIC, learned.clone(), offer(100_000));
+    store.keep(&served, PUBLIC, learned.clone(), &offer(100_000));
     store.save();
     store.finish();
     let file = folder.0.join(file_name(&served, PUBLIC));
@@ -238,7 +280,7 @@ fn a_state_with_less_experience_replaces_a_forgotten_one() {
     store.finish();
     assert!(!file.exists());
     assert!(store.learned(&served, PUBLIC).is_none());
-    store.keep(&served, PUBLIC, learned.clone(), offer(100));
+    store.keep(&served, PUBLIC, learned.clone(), &offer(100));
     assert_eq!(
         goes_on_from(&mut store, &served),
         Some((learned.clone(), 100))
@@ -250,7 +292,7 @@ fn a_file_that_could_not_be_written_is_written_later() {
     let (folder, served) = (Folder::new("later"), served());
     let place = folder.0.join("state");
     let mut store = Store::new(Some(place.clone()));
-    store.keep(&served, PUBLIC, learned(&served), offer(1000));
+    store.keep(&served, PUBLIC, learned(&served), &offer(1000));
     store.save();
     store.finish();
     fs::create_dir(&place).expect("a folder");
@@ -291,7 +333,7 @@ fn without_privileges(work: impl FnOnce() + Send + 'static) {
 fn keeps_after_refusal(folder: &Folder, served: &PolicySpec) -> Store {
     let mut store = Store::new(Some(folder.0.clone()));
     assert!(store.learned(served, PUBLIC).is_none());
-    store.keep(served, PUBLIC, learned(served), offer(1000));
+    store.keep(served, PUBLIC, learned(served), &offer(1000));
     store.save();
     store.finish();
     store
@@ -398,7 +440,7 @@ fn flows_start_from_states_that_another_thread_has_read() {
     assert_eq!(experience(&store, &served, PUBLIC), 0);
     assert!(store.learned(&served, PUBLIC).is_some());
     // What the store has learned since then stays.
-    store.keep(&served, PUBLIC, learned(&served), offer(1000));
+    store.keep(&served, PUBLIC, learned(&served), &offer(1000));
     store.take(saved);
     assert_eq!(experience(&store, &served, PUBLIC), 1000);
 }
@@ -411,7 +453,7 @@ fn states_of_replaced_policies_are_dropped_once_they_are_written_and_no_flow_has
         SavedStates::read(&folder.0, &policies)
     };
     let mut store = Store::new(Some(folder.0.clone()));
-    store.keep(&served, PUBLIC, learned(&served), offer(1000));
+    store.keep(&served, PUBLIC, learned(&served), &offer(1000));
     store.take(read("rax"));
     store.drop_replaced(std::iter::empty());
     assert_eq!(experience(&store, &served, PUBLIC), 1000);
@@ -450,7 +492,7 @@ fn a_refused_file_that_cannot_be_renamed_is_neither_overwritten_nor_removed() {
         assert!(!store.wants(&served, PUBLIC, &offer(u64::MAX)));
         // That holds even if the agent may write there later.
         set_mode(&folder.0, 0o700);
-        store.keep(&served, PUBLIC, learned(&served), offer(1_000_000));
+        store.keep(&served, PUBLIC, learned(&served), &offer(1_000_000));
         store.forget(&served, PUBLIC, 1, None);
         store.save();
         store.finish();

@@ -33,6 +33,8 @@ from daemon import Daemon
 from headway import UsageError
 from headway._native import RunError, Scenario, SimulatedNetwork, code_version
 from headway.files import write_atomic
+from headway.report.svg import Spec, standalone
+from headway.reproduce.charts import looks_of, on_dark, over, titled
 from headway.reproduce.measured import mean_of, percent_of
 from headway.runs.task import KERNEL, model_of
 from headway.stats.estimate import Estimate
@@ -86,6 +88,9 @@ def main() -> int:
         return 2
     text = "\n".join(tables(measured, given.seconds))
     write_atomic(OUT / "fig6.md", text + "\n")
+    spec = picture(measured)
+    write_atomic(OUT / "fig6-testbed.svg", standalone(spec))
+    write_atomic(OUT / "fig6-testbed-dark.svg", on_dark(spec))
     print(text)
     return 0
 
@@ -297,6 +302,25 @@ def tables(measured: Mapping[str, Sequence[Run]], seconds: float) -> list[str]:
             lines.append(f"| {who} | {' | '.join(cells)} |")
         lines += ["", *counters(fit)]
     return lines
+
+
+def picture(measured: Mapping[str, Sequence[Run]]) -> Spec:
+    """A row of panels for each scale: throughput and RTT over the share of known switches."""
+    looks, panels = looks_of([OWL, CUBIC]), []
+    for scale, runs in measured.items():
+        fit = [run for run in runs if run["unfit"] is None]
+        for metric, title in zip(METRICS, ("throughput (Mbit/s)", "mean RTT (ms)"), strict=True):
+
+            def over_runs(scheme: str, level: float, of: str = metric, among: Sequence[Run] = fit) -> Estimate:
+                return mean_of([run[of] for run in of_level(among, scheme, level).values()])
+
+            cubic = over_runs(CUBIC, 0.0)
+            lines = {
+                OWL: {100 * level: over_runs(OWL, level) for level in LEVELS},
+                CUBIC: {100 * level: cubic for level in LEVELS},
+            }
+            panels.append((scale, over(lines, looks, "switches known (%)", title, zero=False)))
+    return titled(panels, looks, columns=2)
 
 
 def counters(runs: Sequence[Run]) -> list[str]:

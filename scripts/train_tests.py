@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "tests" / "train" / "passed.txt"
 COVERED = [
     "Cargo.toml",
+    "examples/train_sb3.py",
     *(f"crates/{name}" for name in ("cc", "env", "net", "policy", "py", "record", "scenario", "sim", "world")),
     "models",
     "pyproject.toml",

@@ -8,6 +8,7 @@ import tomli_w
 
 import fig6_testbed as fig6
 from headway._native import Scenario, code_version
+from headway.report.svg import standalone
 
 PATH_MBPS = {1: 100.0, 10: 10.0}
 
@@ -75,3 +76,9 @@ def test_tables_compare_runs_of_one_seed_and_leave_out_unfit_ones():
     assert "| Owl, 50% | 12.00 (7.03 to 16.97) | 40.00 (40.00 to 40.00) | +100.0 (+100.0 to +100.0) |" in text
     assert "| Owl, 100% | none | none | none | none |" in text
     assert "| 50% | 43% | 3.0 | 0.250 | 3 times |" in text
+
+
+def test_the_picture_has_a_panel_for_each_scale_and_metric():
+    runs = [run(known=0.5, seed=seed, throughput_mbps=4.0 + seed) for seed in (1, 2)]
+    drawn = standalone(fig6.picture({"small": runs, "large": runs}))
+    assert [drawn.count(title) for title in ("small", "large", "throughput (Mbit/s)", "mean RTT (ms)")] == [2] * 4

@@ -81,4 +81,6 @@ def test_tables_compare_runs_of_one_seed_and_leave_out_unfit_ones():
 def test_the_picture_has_a_panel_for_each_scale_and_metric():
     runs = [run(known=0.5, seed=seed, throughput_mbps=4.0 + seed) for seed in (1, 2)]
     drawn = standalone(fig6.picture({"small": runs, "large": runs}))
-    assert [drawn.count(title) for title in ("small", "large", "throughput (Mbit/s)", "mean RTT (ms)")] == [2] * 4
+    assert [drawn.count(f">{title}<") for title in ("small", "large", "throughput (Mbit/s)", "mean RTT (ms)")] == [
+        2
+    ] * 4

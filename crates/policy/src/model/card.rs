@@ -61,7 +61,7 @@ pub struct Training {
     /// The measured range of the scenarios' paths.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<TrainingRange>,
-    /// The settings of learning in use, where they differ from `config`.
+    /// The settings of learning in use. If there are any, those of `config` do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub online: Option<DqnSpec>,
     /// Everything else: the algorithm and its settings, the machine.

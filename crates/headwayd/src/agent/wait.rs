@@ -107,8 +107,8 @@ impl WaitPolicy {
         }
     }
 
-    /// Takes a request that was due from `due` on and came at `at`. Earlier records predicted it for
-    /// `expected_at`.
+    /// Takes a request that was due from `due` on and came at `at`. Earlier records predicted it
+    /// for `expected_at`.
     pub fn on_request(&mut self, slot: u16, due: Time, at: Time, expected_at: Time) {
         let is_it = |e: &Expected| (e.slot, e.due) == (slot, due);
         if let Some(found) = self.expected.iter().position(is_it) {

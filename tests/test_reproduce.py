@@ -83,7 +83,7 @@ def test_publishing_one_figure_leaves_the_others(tmp_path):
     worst = "closest to the bound, a: 2.00 (1.90 to 2.10)"
     assert f"| holds | It is above \\| 1 | 2 of 2 as claimed; {worst} |" in text
     assert "| **does not hold** | It is above \\| 1 | 0 of 2 as claimed, 2 not as claimed; furthest off, a" in text
-    assert "`fig7.x`: ours; above 1.\n\n| level | here | 95% interval |  |\n" in text
+    assert "`fig7.x`: ours; above 1.\n\n| level | measured | 95% interval |  |\n" in text
     assert "| b | 0.500 | 0.400 to 0.600 | not as claimed |" in text
     assert "`headway reproduce owl fig7`" in text
     assert text.count("- A note.") == 2
@@ -163,7 +163,7 @@ def test_verdicts_of_older_rules_are_not_counted(tmp_path):
     # Before decision 47 an interval had a separate column.
     text = page.read_text()
     assert "measured here (95% interval)" in text
-    page.write_text(text.replace("measured here (95% interval)", "here | 95% interval"))
+    page.write_text(text.replace("measured here (95% interval)", "measured | 95% interval"))
     nothing = Outcome(
         next(f for f in OWL.figures if f.name == "fig13"), FigureResult(outcome("fig8", 2.0).drawn.chart, [])
     )

@@ -25,9 +25,9 @@ from test_reproduce_claims import measured, metric
 
 def test_a_figure_of_the_kernel_is_shown_next_to_the_simulators():
     (in_kernel,) = [figure for figure in OWL.figures if figure.world == "kernel"]
-    assert (in_kernel.name, in_kernel.asked) == ("fig11-kernel", "fig11")
+    assert (in_kernel.name, in_kernel.cli_name) == ("fig11-kernel", "fig11")
     assert command(OWL, in_kernel) == "headway reproduce owl fig11 --world kernel"
-    (simulated,) = [figure for figure in OWL.figures if figure.asked == "fig11" and figure.world == "sim"]
+    (simulated,) = [figure for figure in OWL.figures if figure.cli_name == "fig11" and figure.world == "sim"]
     assert command(OWL, simulated) == "headway reproduce owl fig11"
 
 

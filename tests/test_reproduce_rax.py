@@ -17,7 +17,6 @@ from headway.reproduce.rax.first import fig1, jain
 from headway.reproduce.rax.link import (
     RUNS,
     converged_s,
-    drawn,
     half_run,
     held_from_s,
     last_half,
@@ -26,6 +25,7 @@ from headway.reproduce.rax.link import (
     reached_s,
     restart_runs,
     runs_of,
+    sampled_flow,
     share_lost,
 )
 from headway.reproduce.rax.loss import fig8
@@ -210,7 +210,7 @@ def test_the_worst_second_is_of_the_first_ten():
 
 def test_one_of_several_senders_is_drawn_by_the_seed():
     flows = [([1.0], [0.0]), ([2.0], [0.0])]
-    assert [drawn(a_run(seed, [3.0], [0.0], flows))["throughput_mbps"] for seed in (1, 2)] == [[2.0], [1.0]]
+    assert [sampled_flow(a_run(seed, [3.0], [0.0], flows))["throughput_mbps"] for seed in (1, 2)] == [[2.0], [1.0]]
     assert total(a_run(1, [3.0], [0.0], flows)) == 2.0
 
 

@@ -392,7 +392,7 @@ def _int8(figures: Figures) -> Table:
         ["networks compared", f"{found['nets']:,.0f}"],
         ["records compared", f"{found['records']:,.0f}"],
     ]
-    return Table("", ["", "here"], rows)
+    return Table("", ["", "measured"], rows)
 
 
 def _ratio(found: Figures) -> str:

@@ -138,7 +138,7 @@ fn register(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Resu
         program.register().map(|()| program)
     };
     let programs: Vec<Program> = controllers.iter().map(load).collect::<Result<_>>()?;
-    let _choice = Choice::make(run, &programs[0].name)?;
+    let _attachment = Attachment::make(run, &programs[0].name)?;
     let names = programs
         .iter()
         .map(|program| serde_json::json!({ "name": program.name }));
@@ -175,7 +175,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         None => serde_json::json!({ "name": program.name }),
     };
     let listeners = listeners(&program);
-    let choice = Choice::make(run, &program.name)?;
+    let attachment = Attachment::make(run, &program.name)?;
     // Threads have the rights that are left now.
     logs::write_by_thread()?;
     let gradients = gradients::start(run.learners)?;
@@ -225,7 +225,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     say_ready(vec![ready]);
     let served = serve(&agent, &mailbox, signals, until, run.busy_poll, reload);
     // Flows get no answers any more, and saving may take a while.
-    drop(choice);
+    drop(attachment);
     agent.borrow_mut().save();
     pinned.say_end(&name);
     logs::finish();
@@ -317,26 +317,27 @@ fn chosen(run: &Run) -> Result<(Controller, Option<Policies>)> {
     Ok((controller, Some(policies)))
 }
 
-/// Makes the controller the system's default, or a cgroup's; undone when dropped.
-struct Choice {
+/// What uses the controller from now on: the system as its default, or a cgroup. It is undone when
+/// dropped.
+struct Attachment {
     _default: Option<DefaultController>,
     _cgroup: Option<Cgroup>,
 }
 
-impl Choice {
-    /// Makes it so, and gives up the rights that the agent does not need from now on.
-    fn make(run: &Run, name: &str) -> Result<Choice> {
+impl Attachment {
+    /// Attaches the controller, and gives up the rights that the agent does not need from now on.
+    fn make(run: &Run, name: &str) -> Result<Attachment> {
         let default = (run.default).then(|| DefaultController::set(name, &run.at.default()));
         let cgroup = run
             .cgroup
             .as_deref()
             .map(|folder| Cgroup::attach(folder, name));
-        let choice = Choice {
+        let attachment = Attachment {
             _default: default.transpose()?,
             _cgroup: cgroup.transpose()?,
         };
         capabilities::drop_all_others(run.default)?;
-        Ok(choice)
+        Ok(attachment)
     }
 }
 

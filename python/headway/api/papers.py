@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from headway.api.arguments import Name
     from headway.reproduce.engine import Outcome
 
-PRINTED = ("claim", "here", "verdict")
+PRINTED = ("claim", "measured_value", "verdict")
 """Columns of the table of claims that are printed."""
 
 
@@ -67,7 +67,7 @@ class Reproduction:
 
         Returns:
             A row a claim: figure, claim (its id), paper (what the paper says), measured (how it is
-            measured here), here (the measured value with its 95% interval, in words), verdict
+            measured here), measured_value (the value with its 95% interval, in words), verdict
             (`holds`, `does not hold`, ...), and note (None where there is none).
 
         Example:
@@ -79,7 +79,7 @@ class Reproduction:
                 "claim": claim.id,
                 "paper": claim.paper,
                 "measured": claim.how,
-                "here": claim.so_far(),
+                "measured_value": claim.so_far(),
                 "verdict": str(claim.verdict),
                 "note": claim.note or None,
             }

@@ -328,7 +328,7 @@ class ClaimRow(TypedDict):
     """What the paper says."""
     measured: str
     """How it is measured here."""
-    here: str
+    measured_value: str
     """The measured value with its 95% interval."""
     verdict: str
     """`holds`, `does not hold`, `open`, or why it cannot be judged."""

@@ -266,7 +266,7 @@ def _print(
             continue
         screen.print(f"\n[bold]{outcome.figure.name}[/bold]  {escape(outcome.figure.title)}")
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for title in ("claim", "here (95% interval)", "verdict"):
+        for title in ("claim", "measured (95% interval)", "verdict"):
             table.add_column(title)
         for claim in outcome.drawn.claims:
             verdicts.append(claim.verdict)

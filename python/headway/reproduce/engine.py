@@ -131,7 +131,7 @@ class Outcome:
 def command(paper: Paper, figure: Figure) -> str:
     """Returns the command that makes a figure again."""
     world = "" if figure.world == SIM else f" --world {figure.world}"
-    return f"headway reproduce {paper.name} {figure.asked}{world}"
+    return f"headway reproduce {paper.name} {figure.cli_name}{world}"
 
 
 def begin(figures: Sequence[Figure], lab: Lab) -> list[StartedFigure | Outcome]:

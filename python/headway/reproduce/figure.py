@@ -52,7 +52,7 @@ class Figure:
     world: fig11-kernel."""
 
     @property
-    def asked(self) -> str:
+    def cli_name(self) -> str:
         """The name on the command line, next to `--world`."""
         return self.name.removesuffix(f"-{self.world}")
 

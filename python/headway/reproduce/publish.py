@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 SUMMARY = "<!-- summary -->"
 IN_SHORT = "## In short"
 END = "<!-- end -->"
-HERE = "here (95% interval)"
-BEFORE = "the paper says | here |"
+BEFORE = "the paper says | measured |"
 """The head of a table of claims before decision 47. Such a section was judged by older rules."""
 VERDICTS = (
     "*Holds*: for every level of the claim, the whole 95% interval is where the paper says. For a claim "
@@ -160,7 +159,7 @@ def section(paper: Paper, outcome: Outcome, drawn: FigureResult) -> str:
         f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="img/{name}-dark.svg">\n'
         f'  <img alt="{outcome.figure.title}" src="img/{name}.svg">\n</picture>\n'
     )
-    head = ["", "the paper says", f"measured {HERE}"]
+    head = ["", "the paper says", "measured here (95% interval)"]
     lines = [[_cell(claim.verdict), claim.paper, claim.so_far()] for claim in drawn.claims]
     again = f"{circumstances([outcome])} `{command(paper, outcome.figure)}`\n"
     parts = [picture, again, *([markdown(head, lines), _levels(drawn.claims)] if lines else [])]
@@ -179,7 +178,7 @@ def _levels(claims: Sequence[Claim]) -> str:
         parts.append(f"`{claim.id}`: {'; '.join(part for part in (claim.how, claim.note) if part)}.\n")
         if len(claim.levels) > 1:
             rows = [[level.name, *text_of(level.shown, claim.unit), str(level.zone)] for level in claim.levels]
-            parts.append(markdown(["level", "here", "95% interval", ""], rows))
+            parts.append(markdown(["level", "measured", "95% interval", ""], rows))
     return "\n".join([*parts, "</details>\n"])
 
 

@@ -40,7 +40,7 @@ def find(name: str) -> Paper:
 
 def figures_of(source: Paper, name: str, world: str) -> list[Figure]:
     """Returns the figure of this name, such as fig4, or those of ALL. Raises UsageError."""
-    known = {figure.asked: figure for figure in source.figures if figure.world == world}
+    known = {figure.cli_name: figure for figure in source.figures if figure.world == world}
     if not known:
         cure = "leave the option out"
         raise UsageError(f"--world {world}: {source.name} has no figure there; {cure}")

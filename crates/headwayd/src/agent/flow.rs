@@ -120,7 +120,7 @@ impl Flow {
         served: Option<Arc<PolicySpec>>,
         learned: Option<&Experience>,
     ) -> Result<Flow> {
-        let flow = Flow::of_nobody(open);
+        let flow = Flow::without_policy(open);
         let driver = match served {
             Some(served) => Driver::of(served, &flow.setup, learned)?,
             None => Driver::Tuner(Vec::new(), Vec::new()),
@@ -129,7 +129,7 @@ impl Flow {
     }
 
     /// A new flow for which no policy decides.
-    pub fn of_nobody(open: &Open) -> Flow {
+    pub fn without_policy(open: &Open) -> Flow {
         let mss = Bytes::new(open.mss.into());
         // No two flows draw the same random numbers. Flows of two agents may have the same number,
         // because each agent counts from 0.

@@ -194,12 +194,12 @@ impl<K: Kernel> Agent<K> {
             .as_ref()
             .and_then(|served| self.store.learned(served, class));
         let flow = match wanted.is_some() && served.is_none() {
-            true => Ok(Flow::of_nobody(open)),
+            true => Ok(Flow::without_policy(open)),
             false => Flow::new(open, served, learned),
         };
         let mut flow = flow.unwrap_or_else(|error| {
             tracing::error!(flow = number, %error, "the agent cannot serve the flow, so Cubic controls it");
-            Flow::of_nobody(open)
+            Flow::without_policy(open)
         });
         if let Some(verdict) = known.judged() {
             flow.on_verdict(verdict);
@@ -266,7 +266,7 @@ impl<K: Kernel> Agent<K> {
             return;
         };
         flow.on_network(&self.paths);
-        let thought = flow.acknowledged(due);
+        let expected_at = flow.acknowledged(due);
         let is_asked = flow.on_record(&report.record);
         flow.tell_range();
         if flow.stops_learning() {
@@ -280,7 +280,7 @@ impl<K: Kernel> Agent<K> {
             self.on_divergence(slot);
         }
         if is_asked {
-            self.wait_policy.on_request(slot, due, now, thought);
+            self.wait_policy.on_request(slot, due, now, expected_at);
             self.answer(slot, now, now);
         }
     }

@@ -107,15 +107,17 @@ impl WaitPolicy {
         }
     }
 
-    /// Takes a request that was due from `due` on and came at `at`. From earlier records it was
-    /// expected at `thought`.
-    pub fn on_request(&mut self, slot: u16, due: Time, at: Time, thought: Time) {
+    /// Takes a request that was due from `due` on and came at `at`. Earlier records predicted it
+    /// for `expected_at`.
+    pub fn on_request(&mut self, slot: u16, due: Time, at: Time, expected_at: Time) {
         let is_it = |e: &Expected| (e.slot, e.due) == (slot, due);
         if let Some(found) = self.expected.iter().position(is_it) {
             if self.expected.swap_remove(found).is_late {
                 return;
             }
-            self.learn(thought <= at + WaitPolicy::WAKING && at <= thought + WaitPolicy::LATE);
+            self.learn(
+                expected_at <= at + WaitPolicy::WAKING && at <= expected_at + WaitPolicy::LATE,
+            );
         }
     }
 
@@ -225,22 +227,22 @@ mod tests {
     const FLOW: u16 = 7;
 
     /// A flow is answered each `every` us. It sends a request `late` us after that is due, and the
-    /// request is expected `thought` us after that. Returns the processor time of looks and naps,
-    /// and how many requests had to wake the agent.
+    /// request is expected `expected_after` us after it is due. Returns the processor time of looks
+    /// and naps, and how many requests had to wake the agent.
     fn serve(
         rest: &mut WaitPolicy,
         every: u64,
         late: u64,
-        thought: impl Fn(u64) -> u64,
+        expected_after: impl Fn(u64) -> u64,
         requests: u64,
     ) -> (u64, u64) {
         let (mut used, mut woken) = (0, 0);
         for n in 0..requests {
             let (mut now, due) = (n * every, (n + 1) * every);
-            let thought = thought(n);
+            let expected_after = expected_after(n);
             rest.on_answer(us(now), FLOW, Some(us(due)));
             while now < due + late {
-                match rest.wait(us(now), Time::NEVER, |_, _| us(due + thought)) {
+                match rest.wait(us(now), Time::NEVER, |_, _| us(due + expected_after)) {
                     Wait::Look => (now, used) = (now + 1, used + 1),
                     Wait::Nap(time) => {
                         now += time.as_nanos() / 1000 + 6;
@@ -255,19 +257,19 @@ mod tests {
                     }
                 }
             }
-            rest.on_request(FLOW, us(due), us(due + late), us(due + thought));
+            rest.on_request(FLOW, us(due), us(due + late), us(due + expected_after));
         }
         (used, woken)
     }
 
     #[test]
     fn an_expected_request_does_not_wake_the_agent() {
-        for (late, thought) in [(30, 0), (700, 700), (700, 720), (700, 640)] {
+        for (late, expected_after) in [(30, 0), (700, 700), (700, 720), (700, 640)] {
             let mut rest = WaitPolicy::new(us(0));
-            let (used, woken) = serve(&mut rest, 4000, late, |_| thought, 1000);
+            let (used, woken) = serve(&mut rest, 4000, late, |_| expected_after, 1000);
             assert_eq!(
                 woken, 0,
-                "{late} us after it was due, expected after {thought} us"
+                "{late} us after it was due, expected after {expected_after} us"
             );
             assert!(used <= 1000 * 125, "{used} us");
         }
@@ -278,8 +280,8 @@ mod tests {
     fn a_slightly_early_or_late_request_does_not_wake_the_agent() {
         for off in [870, 850, 500] {
             let mut rest = WaitPolicy::new(us(0));
-            let thought = |n: u64| if n.is_multiple_of(2) { 700 } else { off };
-            let (used, woken) = serve(&mut rest, 4000, 700, thought, 1000);
+            let expected_after = |n: u64| if n.is_multiple_of(2) { 700 } else { off };
+            let (used, woken) = serve(&mut rest, 4000, 700, expected_after, 1000);
             assert_eq!(woken, 0, "expected after {off} us");
             assert!(used <= 1000 * 125, "{used} us");
         }

@@ -17,11 +17,11 @@ from headway.reproduce.rax.link import (
     NOT_MET,
     PATH,
     UNSEEN,
-    drawn,
     known_values,
     last_half,
     restart_runs,
     runs_of,
+    sampled_flow,
     senders,
     share_lost,
     split_restart_runs,
@@ -55,7 +55,7 @@ OUTLIER = 0.95
 
 def total(run: Run) -> float:
     """Returns what one sender got through, in Mbit: bins are of one second."""
-    return sum(known_values(drawn(run)["throughput_mbps"]))
+    return sum(known_values(sampled_flow(run)["throughput_mbps"]))
 
 
 def fig9(lab: Lab) -> FigureJob:
@@ -154,13 +154,13 @@ def fig9(lab: Lab) -> FigureJob:
 
 def percent_lost(run: Run) -> float | None:
     """Returns what the sampled sender lost over the run, in %."""
-    share = share_lost(drawn(run))
+    share = share_lost(sampled_flow(run))
     return None if share is None else 100 * share
 
 
 def is_outlier(run: Run) -> bool:
     """Did the sampled sender get far less than its share?"""
-    rates = drawn(run)["throughput_mbps"]
+    rates = sampled_flow(run)["throughput_mbps"]
     return total(run) < OUTLIER * LINK_MBPS / senders(run) * len(rates)
 
 

@@ -142,7 +142,7 @@ def fresh(alpha: float) -> str:
     return f"rax:alpha={alpha:g}"
 
 
-def drawn(run: Run) -> Mapping[str, Sequence[float | None]]:
+def sampled_flow(run: Run) -> Mapping[str, Sequence[float | None]]:
     """Returns the series of one sender, which the run's seed selects.
 
     The paper says: "we randomly sample one sender from each simulation".
@@ -217,7 +217,7 @@ def reached_s(run: Run) -> float:
 
     It is the run's length if never.
     """
-    return _first_s(run, drawn(run)["throughput_mbps"], 0.9 * LINK_MBPS / senders(run), MEAN_S)
+    return _first_s(run, sampled_flow(run)["throughput_mbps"], 0.9 * LINK_MBPS / senders(run), MEAN_S)
 
 
 def _first_s(run: Run, rates: Sequence[float | None], enough: float, width: int) -> float:

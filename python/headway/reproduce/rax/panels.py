@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headway.report.lines import Axis
 from headway.reproduce.bands import band, quartiles, whole
-from headway.reproduce.rax.link import LINK_MBPS, drawn, end_s, senders
+from headway.reproduce.rax.link import LINK_MBPS, end_s, sampled_flow, senders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,7 +79,7 @@ def _bands(runs: Sequence[Run]) -> dict[str, Band]:
     times = runs[0]["series"]["time_s"]
 
     def lines(column: str, factor: float) -> list[list[float | None]]:
-        return [[None if v is None else factor * v for v in drawn(run)[column]] for run in runs]
+        return [[None if v is None else factor * v for v in sampled_flow(run)[column]] for run in runs]
 
     return {RATE: quartiles(lines(RATE, 1.0), times), LOSS: quartiles(lines(LOSS, MOST_PERCENT), times)}
 

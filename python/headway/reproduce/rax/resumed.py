@@ -15,10 +15,10 @@ from headway.reproduce.rax.link import (
     LINK_MBPS,
     PATH,
     UNSEEN,
-    drawn,
     last_half,
     restart_runs,
     runs_of,
+    sampled_flow,
     senders,
     share_lost,
     split_restart_runs,
@@ -244,7 +244,7 @@ def early_rate(run: Run) -> float | None:
 def off_its_share(run: Run) -> float:
     """Returns the sampled sender's mean distance from a fair share, in % of that."""
     fair = LINK_MBPS / senders(run)
-    rates = [v or 0.0 for v in drawn(run)["throughput_mbps"]]
+    rates = [v or 0.0 for v in sampled_flow(run)["throughput_mbps"]]
     return 100 * sum(abs(rate - fair) for rate in rates) / (fair * len(rates))
 
 

@@ -14,12 +14,12 @@ from headway.reproduce.rax.link import (
     PATH,
     SECOND,
     UNSEEN,
-    drawn,
     fresh,
     known_values,
     reached_s,
     restart_runs,
     runs_of,
+    sampled_flow,
     senders,
     split_restart_runs,
 )
@@ -75,7 +75,7 @@ def fluctuation(run: Run) -> float:
 
     It is the standard deviation over the fair share, in %.
     """
-    rates = known_values([v or 0.0 for v in drawn(run)["throughput_mbps"]], 0.5)
+    rates = known_values([v or 0.0 for v in sampled_flow(run)["throughput_mbps"]], 0.5)
     return 100 * pstdev(rates) * senders(run) / LINK_MBPS
 
 

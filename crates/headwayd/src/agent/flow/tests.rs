@@ -238,7 +238,7 @@ fn counts_from_before_the_policy_are_left_out() {
 /// The program sends a request again each second, because a policy may decide then.
 #[test]
 fn program_learns_that_no_policy_decides() {
-    let mut flow = Flow::of_nobody(&Open::default());
+    let mut flow = Flow::without_policy(&Open::default());
     assert!(flow.on_record(&record(1000, Record::ASKS)));
     let (slot, is_decision) = flow.decide(&[], us(1000), us(1000), None);
     assert_eq!(
@@ -268,7 +268,7 @@ fn each_answer_says_whether_its_policy_learns() {
     let next = flow.policy_of(served, None).expect("a policy");
     flow.take_policy(next.expect("another"));
     assert_eq!(flags(&mut flow, 2000), 0, "after a reload");
-    assert_eq!(flags(&mut Flow::of_nobody(&Open::default()), 1000), 0);
+    assert_eq!(flags(&mut Flow::without_policy(&Open::default()), 1000), 0);
 }
 
 /// Records with which a learner diverges: another controller gives the flow a window beyond the

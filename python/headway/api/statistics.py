@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from headway.compare import Comparison
+    from headway.results import BenchRow
     from headway.stats.means import Metric
 
 SHOWN = ("scheme", "scenario", "pairs", "metric", "difference", "95% interval", "unit", "verdict")
@@ -21,7 +22,7 @@ SHOWN = ("scheme", "scenario", "pairs", "metric", "difference", "95% interval", 
 NONE = "\u2013"
 
 
-def means(rows: Sequence[dict[str, Any]]) -> Table[MeanRow]:
+def means(rows: Sequence[BenchRow]) -> Table[MeanRow]:
     """Returns the rows of a bench. Each metric has three columns: NAME, NAME_low and NAME_high."""
     flat = []
     for row in rows:

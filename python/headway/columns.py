@@ -47,7 +47,7 @@ class Rows(Generic[Typed]):
         self.columns = columns
         """The columns as they were given."""
         # A memoryview gives Python's own numbers, an array gives NumPy's.
-        self._columns: dict[str, Any] = {
+        self._columns: dict[str, Sequence[Any]] = {
             name: column.data if isinstance(column, np.ndarray) else column for name, column in columns.items()
         }
 

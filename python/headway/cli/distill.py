@@ -6,7 +6,7 @@ import json as js
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -77,7 +77,7 @@ def distill(
         print(f"headway: interrupted; {kept}", file=sys.stderr)
         raise typer.Exit(ending.exit_code()) from None
     results_in(folder, "the model is")
-    print(js.dumps(_summary(done), indent=2) if json else _text(done))
+    print(js.dumps(done.json(), indent=2) if json else _text(done))
 
 
 class _Screen:
@@ -109,17 +109,6 @@ class _Screen:
             print(text, file=sys.stderr, flush=True)
         else:
             self.progress.console.print(text, highlight=False, markup=False)
-
-
-def _summary(done: Distilled) -> dict[str, Any]:
-    return {
-        "model": str(done.folder),
-        "id": done.id,
-        "action_error": done.error,
-        "action_spread": done.spread,
-        "scores": {who: [score.row() for score in scores] for who, scores in done.scores.items()},
-        "wall_s": round(done.seconds, 1),
-    }
 
 
 def _text(done: Distilled) -> str:

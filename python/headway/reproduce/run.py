@@ -6,7 +6,7 @@ import json
 from csv import writer
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway import ending
 from headway._native import UsageError
@@ -21,6 +21,7 @@ from headway.text import nearest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from headway.reproduce.engine import OutcomeRow
     from headway.reproduce.figure import Figure, Paper
     from headway.reproduce.lab import OneRun
     from headway.runs.many_machines import Machines
@@ -163,7 +164,7 @@ def make_all(
     return outcomes
 
 
-def write(outcome: Outcome, result: Mapping[str, Any], folder: Path) -> None:
+def write(outcome: Outcome, result: OutcomeRow, folder: Path) -> None:
     """Writes a figure's claims, long tables and chart into the folder. Raises RunError."""
     from headway.report.svg import standalone
 
@@ -178,6 +179,6 @@ def write(outcome: Outcome, result: Mapping[str, Any], folder: Path) -> None:
         write_atomic(folder / f"{name}.svg", standalone(outcome.drawn.chart) + "\n")
 
 
-def write_claims(results: Sequence[Mapping[str, Any]], folder: Path) -> None:
+def write_claims(results: Sequence[OutcomeRow], folder: Path) -> None:
     """Writes all figures' claims into the folder. Raises RunError."""
     write_atomic(folder / CLAIMS, json.dumps(results, indent=2) + "\n")

@@ -15,7 +15,7 @@ from headway.path_trial.folder import NEEDED
 from headway.path_trial.folder import Row as TransferRow
 from headway.path_trial.transfer import Measured
 from headway.results import BenchRow, read_bench
-from headway.rows import RunRow, SeriesLists, SeriesName
+from headway.rows import BatchRow, RunRow, SeriesLists, SeriesName
 from headway.runs import store
 from headway.stats.means import Metric
 from headway.summary import METRICS, FlowSummary, Metrics, Summary, summarise
@@ -62,10 +62,10 @@ def keys_of(kind):
     return set(hints), {name for name, hint in hints.items() if get_origin(hint) is NotRequired}
 
 
-def must_be(kind, row, without=()):
+def must_be(kind, row):
     """Fails unless the row has the keys of the type."""
     every, may_miss = keys_of(kind)
-    assert every - may_miss - set(without) <= set(row) <= every
+    assert every - may_miss <= set(row) <= every
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,8 @@ def test_rows_of_a_batch_have_their_keys(batch):
     rows, series = batch.results(), batch.series()
     assert {row["flow"] for row in rows} == {-1, 0, 1}
     for row in rows:
-        assert list(row) == list(RunRow.__annotations__)
+        must_be(BatchRow, row)
+    assert set(BatchRow.__annotations__) == set(RunRow.__annotations__) - {"warmup"}
     for lists in series:
         assert set(lists) == set(SeriesLists.__annotations__)
         assert len({len(lists[name]) for name in ("time_s", "sent_mbps", "throughput_mbps", "rtt_ms")}) == 1

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.envs.config import EnvConfig
-from headway.rows import RunRow, SeriesLists
+from headway.rows import BatchRow, SeriesLists
 
 __all__ = [
     "Batch",
@@ -546,7 +546,7 @@ class Batch:
     @property
     def progress(self) -> float:
         """Share of all runs' time done, 0 to 1."""
-    def results(self) -> list[RunRow]:
+    def results(self) -> list[BatchRow]:
         """Returns one dict for each finished run and flow, in a fixed order.
 
         Keys: schema, code_version, scenario, scenario_hash, scheme, run, seed, flow (index; -1 is

@@ -31,7 +31,7 @@ from headway.summary import ALL_FLOWS, in_blocks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from headway.rows import MetricName, RunRow
+    from headway.rows import BatchRow, MetricName
     from headway.stats.equal import Samples
     from headway.stats.means import Metric
     from headway.summary import Offsets
@@ -223,7 +223,7 @@ class Comparison:
         return found
 
 
-Numbered = Mapping[tuple[str, str], Mapping[int, "RunRow"]]
+Numbered = Mapping[tuple[str, str], Mapping[int, "BatchRow"]]
 """Runs by scheme and scenario, and by their number."""
 
 
@@ -282,7 +282,7 @@ def leaders(
         offsets: Where runs begin in the trace of a scenario, for scenarios whose runs begin at
             offsets.
     """
-    by_scenario: dict[str, dict[str, Mapping[int, RunRow]]] = {}
+    by_scenario: dict[str, dict[str, Mapping[int, BatchRow]]] = {}
     for (scheme, scenario), own in groups.items():
         if any(run[metric] is not None for run in own.values()):
             by_scenario.setdefault(scenario, {})[scheme] = own
@@ -317,13 +317,13 @@ def _is_worse(known: Both, level: float, best: float, metric: MetricName, *, mor
     return high < -small if more else low > small
 
 
-def numbered(runs: Iterable[RunRow]) -> Numbered:
+def numbered(runs: Iterable[BatchRow]) -> Numbered:
     """Returns the runs that the machine did not change, each for all flows together.
 
     Args:
         runs: Runs as `Batch.results` gives them.
     """
-    groups: dict[tuple[str, str], dict[int, RunRow]] = {}
+    groups: dict[tuple[str, str], dict[int, BatchRow]] = {}
     for run in runs:
         if run["flow"] == ALL_FLOWS and not run.get("unfit"):
             groups.setdefault((run["scheme"], run["scenario"]), {})[run["run"]] = run
@@ -331,14 +331,14 @@ def numbered(runs: Iterable[RunRow]) -> Numbered:
 
 
 def _pairs(
-    first: Mapping[int, RunRow], second: Mapping[int, RunRow], starts: Offsets | None
-) -> tuple[list[tuple[RunRow, RunRow]], int]:
+    first: Mapping[int, BatchRow], second: Mapping[int, BatchRow], starts: Offsets | None
+) -> tuple[list[tuple[BatchRow, BatchRow]], int]:
     """Returns runs of the same number, and how many neighbouring pairs count as one sample."""
     ordered, block = in_blocks([run for number, run in first.items() if number in second], starts)
     return [(run, second[run["run"]]) for run in ordered], block
 
 
-def _known(pairs: Sequence[tuple[RunRow, RunRow]], metric: MetricName, block: int) -> Both | None:
+def _known(pairs: Sequence[tuple[BatchRow, BatchRow]], metric: MetricName, block: int) -> Both | None:
     """Returns the values of both runs of each pair.
 
     In a scheme of several models each model is one sample. Two schemes of several models are
@@ -367,6 +367,6 @@ def _known(pairs: Sequence[tuple[RunRow, RunRow]], metric: MetricName, block: in
     return Both([a for a, _ in samples], [b for _, b in samples], block)
 
 
-def _mean(runs: Mapping[int, RunRow], metric: MetricName) -> float:
+def _mean(runs: Mapping[int, BatchRow], metric: MetricName) -> float:
     known = [value for run in runs.values() if (value := run[metric]) is not None]
     return float(sum(known) / len(known))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Literal, TypedDict, cast
 
-from headway.rows import RunRow
+from headway.rows import BatchRow
 
 FigureName = Literal[
     "lateness_p50_ms",
@@ -57,7 +57,7 @@ class Judged(TypedDict):
     fitness: Fitness | None
 
 
-def fitness(runs: Iterable[RunRow]) -> Fitness | None:
+def fitness(runs: Iterable[BatchRow]) -> Fitness | None:
     """Summarises rows of results, one a run.
 
     Returns None for simulated time, in which the machine cannot be late.

@@ -15,7 +15,7 @@ from headway._native import UsageError, read_parquet, results_schema
 from headway.columns import Column, Rows, listed
 from headway.compare import Comparison, Differences, Leaders, Numbered, compare, leaders, numbered
 from headway.files import in_utf8
-from headway.rows import MetricName, RunRow, SeriesLists
+from headway.rows import BatchRow, MetricName, SeriesLists
 from headway.stats import FEW, Ellipse, block_length
 from headway.stats.nested import ENOUGH_MODELS
 from headway.summary import ALL_FLOWS, Offsets, Summary, Tell, regions, silent, summarise
@@ -115,7 +115,7 @@ class Bench:
     """A bench: how it was made, its runs, and their statistics."""
 
     facts: BenchFacts
-    runs: Rows[RunRow]
+    runs: Rows[BatchRow]
     """One row a run and flow, as `Batch.results` gives them. You can iterate over them several
     times."""
     series: list[SeriesLists]
@@ -284,7 +284,7 @@ def read_bench(folder: Path, tell: Tell = silent) -> Bench:
             f"{folder / FILES[0]}: bench schema {facts.get('schema')!r}, this headway reads {BENCH_SCHEMA}; "
             "run the bench again"
         )
-    runs: Rows[RunRow] = Rows(columns)
+    runs: Rows[BatchRow] = Rows(columns)
     if not len(runs):
         raise UsageError(f"{folder / FILES[0]}: no run in it; run the bench again")
     return Bench(facts, runs, _series(_table(folder / FILES[1])[1]), tell)

@@ -64,8 +64,8 @@ def columns(row: type, rows: Any) -> dict[str, list[Any]]:
     return {name: [one[name] for one in rows] for name in get_type_hints(row)}
 
 
-class RunRow(TypedDict):
-    """A row of `Results.runs()`: a run and flow. docs/columns.md explains each column."""
+class RunLabels(TypedDict):
+    """Which run and flow a row is of. docs/columns.md explains each column."""
 
     schema: int
     code_version: str
@@ -79,7 +79,17 @@ class RunRow(TypedDict):
     flow_scheme: str
     model: str | None
     seconds: float
+
+
+class WarmupLabel(RunLabels):
+    """The same, and how much of the run's beginning the metrics leave out."""
+
     warmup: float
+
+
+class RunNumbers(TypedDict):
+    """What was measured of a run and flow. docs/columns.md explains each column."""
+
     throughput_mbps: float | None
     delay_mean_ms: float | None
     delay_p95_ms: float | None
@@ -107,6 +117,14 @@ class RunRow(TypedDict):
     emulator_cpu: float | None
     unexplained_loss: float | None
     unfit: str | None
+
+
+class BatchRow(RunLabels, RunNumbers):
+    """A row of `Batch.results`: a run and flow. results.parquet also has `warmup`."""
+
+
+class RunRow(WarmupLabel, RunNumbers):
+    """A row of `Results.runs()`: a run and flow. docs/columns.md explains each column."""
 
 
 class SeriesRow(TypedDict):

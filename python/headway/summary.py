@@ -5,7 +5,7 @@ from math import inf
 from typing import NamedTuple, NotRequired, TypedDict, TypeVar, cast, get_args
 
 from headway.fitness import Fitness, fitness
-from headway.rows import MetricName, RunRow
+from headway.rows import BatchRow, MetricName
 from headway.stats import Ellipse, block_length, block_of_known, mean_ellipse
 from headway.stats.means import Metric, mean
 from headway.stats.nested import nested
@@ -89,7 +89,7 @@ def silent(_: float) -> None:
 
 
 def summarise(
-    runs: Iterable[RunRow], offsets: Mapping[str, Offsets] | None = None, tell: Tell = silent
+    runs: Iterable[BatchRow], offsets: Mapping[str, Offsets] | None = None, tell: Tell = silent
 ) -> list[Summary]:
     """Returns one row for each scheme and scenario.
 
@@ -97,7 +97,7 @@ def summarise(
     has several. They are over blocks, ordered by offset, if `offsets` has the scenario: its runs
     begin at offsets of one trace and may overlap. `tell` takes the finished share of the work.
     """
-    groups: dict[tuple[str, str], dict[int, list[RunRow]]] = {}
+    groups: dict[tuple[str, str], dict[int, list[BatchRow]]] = {}
     for run in runs:
         flows = groups.setdefault((run["scheme"], run["scenario"]), {})
         flows.setdefault(run["flow"], []).append(run)
@@ -136,7 +136,7 @@ def summarise(
     return rows
 
 
-def _shown(flows: Mapping[int, list[RunRow]]) -> dict[int, list[RunRow]]:
+def _shown(flows: Mapping[int, list[BatchRow]]) -> dict[int, list[BatchRow]]:
     """Returns all flows together, and each flow if the same flows are in every run.
 
     If flows come and go at random, the third flow of one run has nothing in common with that of
@@ -148,23 +148,25 @@ def _shown(flows: Mapping[int, list[RunRow]]) -> dict[int, list[RunRow]]:
     return {ALL_FLOWS: together, **(single if apart else {})}
 
 
-def _models(runs: Sequence[RunRow]) -> str | None:
+def _models(runs: Sequence[BatchRow]) -> str | None:
     known = [model for run in runs if (model := run.get("model"))]
     return ",".join(dict.fromkeys(known)) or None
 
 
-def _flow_labels(run: RunRow) -> dict[str, str | None]:
+def _flow_labels(run: BatchRow) -> dict[str, str | None]:
     return {"scheme": run["flow_scheme"], "model": run.get("model")}
 
 
-def regions(runs: Iterable[RunRow], offsets: Mapping[str, Offsets] | None = None) -> dict[tuple[str, str], Ellipse]:
+def regions(
+    runs: Iterable[BatchRow], offsets: Mapping[str, Offsets] | None = None
+) -> dict[tuple[str, str], Ellipse]:
     """Returns the 95% confidence ellipse of p95 delay and throughput, by both names.
 
     The names are scheme and scenario. x is the delay in ms, y the throughput in Mbit/s, for all
     flows under test together. A pair without a region is missing. In a scheme with several models
     each model is one sample.
     """
-    groups: dict[tuple[str, str], list[RunRow]] = {}
+    groups: dict[tuple[str, str], list[BatchRow]] = {}
     for run in runs:
         if run["flow"] == ALL_FLOWS and run["delay_p95_ms"] is not None and run["throughput_mbps"] is not None:
             groups.setdefault((run["scheme"], run["scenario"]), []).append(run)
@@ -191,7 +193,7 @@ def in_blocks(runs: Sequence[Begun], starts: Offsets | None) -> tuple[Sequence[B
     return ordered, block_length(len(ordered), ordered[0]["seconds"], starts.trace_s)
 
 
-def _over_runs(runs: Sequence[RunRow], name: MetricName, block: int) -> Metric:
+def _over_runs(runs: Sequence[BatchRow], name: MetricName, block: int) -> Metric:
     """Returns the mean of a metric; with several models the mean over models."""
     known = [(run.get("model"), float(value)) for run in runs if (value := run[name]) is not None]
     block = block_of_known(block, [run[name] is not None for run in runs])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from headway._native import Batch, Scenario
     from headway.results import Bench, BenchFacts, BenchOrigin, BenchScenario
+    from headway.rows import BatchRow
     from headway.summary import Tell
 
 CURE = "give another --out, or remove the folder"
@@ -157,14 +158,14 @@ class BenchFolder:
         """Returns the finished runs, for a bench that could not be saved."""
         from headway.columns import Rows
         from headway.results import Bench
-        from headway.rows import RunRow, columns
 
         results = self.batch.results()
         seeds: dict[str, dict[int, int]] = {}
         for row in results:
             seeds.setdefault(row["scenario"], {})[row["run"]] = row["seed"]
         finished = len({(row["scenario"], row["scheme"], row["run"]) for row in results})
-        runs: Rows[RunRow] = Rows(columns(RunRow, results))
+        by_name = zip(results[0], zip(*(row.values() for row in results), strict=True), strict=True)
+        runs: Rows[BatchRow] = Rows({name: list(column) for name, column in by_name})
         return Bench(self._said_of(finished, seeds), runs, [], tell)
 
     def write_statistics(self, bench: Bench) -> None:

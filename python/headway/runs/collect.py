@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
-    from headway.rows import RunRow, SeriesLists
+    from headway.rows import BatchRow, SeriesLists
     from headway.runs.store import Store
 
 LOOK_S = 0.005
@@ -34,7 +34,7 @@ class Running(Protocol):
     def cancel(self) -> None: ...  # noqa: D102
     @property
     def progress(self) -> float: ...  # noqa: D102
-    def results(self) -> list[RunRow]: ...  # noqa: D102
+    def results(self) -> list[BatchRow]: ...  # noqa: D102
     def series(self) -> list[SeriesLists]: ...  # noqa: D102
 
 

@@ -18,7 +18,7 @@ from headway.runs.task import SIM, canonical, traces_sha256
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from headway.rows import RunRow, SeriesLists
+    from headway.rows import BatchRow, SeriesLists
     from headway.runs.many_machines import Machines
     from headway.runs.store import Store
     from headway.runs.task import Task
@@ -115,7 +115,7 @@ class SentRun:
 class Finished:
     """The result of a run."""
 
-    results: list[RunRow]
+    results: list[BatchRow]
     series: list[SeriesLists]
     took_s: float
     machine: str

@@ -21,7 +21,7 @@ from headway.summary import ALL_FLOWS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from headway.rows import SeriesLists
+    from headway.rows import BatchRow, SeriesLists
     from headway.runs.task import Task
 
 SCHEMA = 1
@@ -209,7 +209,7 @@ class Store:
     def add(
         self,
         task: Task,
-        results: Sequence[RunRow],
+        results: Sequence[BatchRow],
         series: Iterable[SeriesLists] = (),
         took_s: float | None = None,
         on: str | None = None,
@@ -231,7 +231,7 @@ class Store:
         pooled = by_flow.get(ALL_FLOWS)
         recorded = {"series": {name: pooled[name] for name in SERIES}} if pooled else {}
 
-        def of_flow(row: RunRow) -> KeptFlow:
+        def of_flow(row: BatchRow) -> KeptFlow:
             own = by_flow.get(row["flow"])
             lines = {"series": {name: own[name] for name in SERIES_OF_FLOW}} if own else {}
             return cast("KeptFlow", {name: row[name] for name in FLOW} | lines)

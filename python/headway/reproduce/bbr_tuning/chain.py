@@ -29,7 +29,7 @@ from headway.reproduce.lab import MissingError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from headway.rows import RunRow, SeriesLists
+    from headway.rows import BatchRow, SeriesLists
     from headway.runs.collect import Running
 
 PATIENCE_S = 20.0
@@ -257,7 +257,7 @@ class TunedRun:
         self._is_cancelled = True
         self._run.cancel()
 
-    def results(self) -> list[RunRow]:
+    def results(self) -> list[BatchRow]:
         """Returns the results of the run, if it was tuned."""
         return self._run.results() if self._is_tuned else []
 

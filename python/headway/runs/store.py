@@ -65,7 +65,7 @@ Key = tuple[object, ...]
 
 
 class FlowSeries(TypedDict):
-    """SERIES_OF_FLOW."""
+    """The time series that are kept of a flow: SERIES_OF_FLOW."""
 
     sent_mbps: list[float]
     lost_mbps: list[float]
@@ -75,7 +75,7 @@ class FlowSeries(TypedDict):
 
 
 class RunSeries(FlowSeries):
-    """SERIES."""
+    """The time series that are kept of all flows together: SERIES."""
 
     time_s: list[float]
     queue_mean_ms: list[float | None]
@@ -85,7 +85,7 @@ class RunSeries(FlowSeries):
 
 
 class KeptFlow(TypedDict):
-    """FLOW, and the flow's series if the task has a grid."""
+    """What is kept of one of several flows: FLOW, and its series if the task has a grid."""
 
     flow: int
     flow_scheme: str

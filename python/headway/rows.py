@@ -7,7 +7,10 @@ Rates are in Mbit/s, delays in ms, times in s, loss and utilisation shares from 
 from __future__ import annotations
 
 from types import NoneType
-from typing import Any, Literal, TypedDict, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 KINDS = {str: "text", int: "int64", float: "float64"}
 
@@ -59,7 +62,7 @@ def kinds(row: type) -> dict[str, str]:
     return found
 
 
-def columns(row: type, rows: Any) -> dict[str, list[Any]]:
+def columns(row: type, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Returns the columns of rows of that type, in the order of its keys."""
     return {name: [one[name] for one in rows] for name in get_type_hints(row)}
 

@@ -23,8 +23,8 @@ class NetCard(TypedDict):
     """`mlp`, `gru`, `lstm` or `int8`."""
     layers: list[int]
     """The inputs, then the units of each layer."""
-    activations: list[str]
-    """One behind each dense layer; an `int8` network has none."""
+    activations: NotRequired[list[str]]
+    """One behind each dense layer. An `int8` network has none."""
     recurrent_layers: NotRequired[int]
     """How many of the layers are recurrent. Without it one is, if the kind is recurrent."""
     mask: NotRequired[MaskCard]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headway.envs.config import EnvConfig
+from headway.rows import BatchRow, SeriesLists
 
 __all__ = [
     "Batch",
@@ -462,6 +463,15 @@ class Trace:
         `opportunities` is their number in the trace.
         """
 
+@type_check_only
+class RecordingFile(TypedDict):
+    """A file of a recording, and the run that it is of."""
+
+    scenario: str
+    scheme: str
+    run: int
+    path: str
+
 @final
 class Batch:
     """Runs of schemes over scenarios, several at a time.
@@ -536,7 +546,7 @@ class Batch:
     @property
     def progress(self) -> float:
         """Share of all runs' time done, 0 to 1."""
-    def results(self) -> list[dict[str, Any]]:
+    def results(self) -> list[BatchRow]:
         """Returns one dict for each finished run and flow, in a fixed order.
 
         Keys: schema, code_version, scenario, scenario_hash, scheme, run, seed, flow (index; -1 is
@@ -551,7 +561,7 @@ class Batch:
         cpu_idle, emulator_cpu, unexplained_loss, and unfit: one line that says how the machine
         changed the run's numbers (docs/fitness.md). In simulated time these are None.
         """
-    def series(self) -> list[dict[str, Any]]:
+    def series(self) -> list[SeriesLists]:
         """Returns the time series of the recorded runs.
 
         Keys are scenario, scheme, run, flow and time_s (list: starts of bins). Lists of the same
@@ -560,8 +570,8 @@ class Batch:
         capacity_mbps of the bottleneck, and queue_packets, the longest queue at that time among the
         links that data under test crosses. A missing value is None.
         """
-    def recordings(self) -> list[dict[str, Any]]:
-        """Returns every file of a recording: scenario, scheme, run, path.
+    def recordings(self) -> list[RecordingFile]:
+        """Returns every file of a recording.
 
         The recording of an interrupted run ends when the run did.
         """

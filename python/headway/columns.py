@@ -1,13 +1,16 @@
 """A table that is stored by columns. Its rows are views that are made when they are read."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 Column = NDArray[Any] | Sequence[Any]
 """One value a row: numbers as an array, in which NaN means none; texts as a list."""
+
+Typed = TypeVar("Typed", bound=Mapping[str, Any])
+"""The keys of a table's rows and their types: one of `headway.rows`."""
 
 
 class Row(Mapping[str, Any]):
@@ -32,25 +35,29 @@ class Row(Mapping[str, Any]):
         return len(self._columns)
 
 
-class Rows:
-    """The rows of a table in order. You can iterate over them several times."""
+class Rows(Generic[Typed]):
+    """The rows of a table in order. You can iterate over them several times.
+
+    A row can be read as the dict that `Typed` declares. It is a `Row`, so it cannot be changed or
+    merged.
+    """
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         """Takes columns of one length."""
         self.columns = columns
         """The columns as they were given."""
         # A memoryview gives Python's own numbers, an array gives NumPy's.
-        self._columns: dict[str, Any] = {
+        self._columns: dict[str, Sequence[Any]] = {
             name: column.data if isinstance(column, np.ndarray) else column for name, column in columns.items()
         }
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), ()))
 
-    def __getitem__(self, at: int) -> Row:
-        return Row(self._columns, at)
+    def __getitem__(self, at: int) -> Typed:
+        return cast("Typed", Row(self._columns, at))
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[Typed]:
         return map(self.__getitem__, range(len(self)))
 
 

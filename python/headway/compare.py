@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import comb
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from headway.stats.bootstrap import LEVEL, block_of_known
 from headway.stats.equal import widened
@@ -31,9 +31,10 @@ from headway.summary import ALL_FLOWS, in_blocks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from headway.rows import BatchRow, MetricName
     from headway.stats.equal import Samples
     from headway.stats.means import Metric
-    from headway.summary import Offsets, Run
+    from headway.summary import Offsets
 
 
 class Zone(StrEnum):
@@ -106,10 +107,13 @@ class Both(NamedTuple):
         return percent(list(zip(self.first, self.second, strict=True)), self.block)
 
 
-class Measure(NamedTuple):
+Name = TypeVar("Name", bound=str)
+
+
+class Measure(NamedTuple, Generic[Name]):
     """A metric that schemes are compared by."""
 
-    metric: str
+    metric: Name
     title: str
     unit: str
     """Unit of the difference: % of the other scheme's mean, or the metric's own."""
@@ -160,7 +164,8 @@ class Measure(NamedTuple):
         return ZONES[side(low, high, self.margin)]
 
 
-MEASURES = (
+Compared = Literal["throughput_mbps", "delay_p95_ms", "loss", "jain"]
+MEASURES: tuple[Measure[Compared], ...] = (
     Measure("throughput_mbps", "throughput", "%", 1.0, more=True),
     Measure("delay_p95_ms", "p95 delay", "%", 1.0),
     Measure("loss", "loss", "points", 0.1, scale=100.0),
@@ -169,6 +174,26 @@ MEASURES = (
 
 MARGINS = ", ".join(f"{m.title} {m.margin:g}{'' if m.is_relative else ' '}{m.unit}".strip() for m in MEASURES)
 """The margins as text."""
+
+
+class Difference(TypedDict):
+    """A difference as `bench.json` has it."""
+
+    difference: Metric
+    unit: str
+    zone: Zone
+
+
+class Differences(TypedDict):
+    """A comparison as `bench.json` has it. A metric that does not apply is left out."""
+
+    scheme: str
+    """The scheme that it is compared with."""
+    pairs: int
+    throughput_mbps: NotRequired[Difference]
+    delay_p95_ms: NotRequired[Difference]
+    loss: NotRequired[Difference]
+    jain: NotRequired[Difference]
 
 
 @dataclass(frozen=True)
@@ -180,22 +205,25 @@ class Comparison:
     scenario: str
     pairs: int
     """Number of run pairs that both schemes have finished, and that the machine did not change."""
-    differences: Mapping[str, Metric]
+    differences: Mapping[Compared, Metric]
     """How far the scheme lies above the other by metric, in the measure's unit, with the judged
     interval."""
-    zones: Mapping[str, Zone]
+    zones: Mapping[Compared, Zone]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Differences:
         """Returns the comparison as `bench.json` has it in the scheme's row."""
-        found = {
-            m.metric: {"difference": self.differences[m.metric], "unit": m.unit, "zone": self.zones[m.metric]}
-            for m in MEASURES
-            if m.metric in self.differences
-        }
-        return {"scheme": self.against, "pairs": self.pairs, **found}
+        found: Differences = {"scheme": self.against, "pairs": self.pairs}
+        for m in MEASURES:
+            if m.metric in self.differences:
+                found[m.metric] = {
+                    "difference": self.differences[m.metric],
+                    "unit": m.unit,
+                    "zone": self.zones[m.metric],
+                }
+        return found
 
 
-Numbered = Mapping[tuple[str, str], Mapping[int, "Run"]]
+Numbered = Mapping[tuple[str, str], Mapping[int, "BatchRow"]]
 """Runs by scheme and scenario, and by their number."""
 
 
@@ -216,7 +244,8 @@ def compare(
         if scheme == against or other is None:
             continue
         pairs, block = _pairs(other, own, (offsets or {}).get(scenario))
-        differences, zones = {}, {}
+        differences: dict[Compared, Metric] = {}
+        zones: dict[Compared, Zone] = {}
         for measure in MEASURES:
             if known := _known(pairs, measure.metric, block):
                 differences[measure.metric] = measure.judged(known)
@@ -236,7 +265,9 @@ class Leaders(NamedTuple):
     the margin."""
 
 
-def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, Offsets] | None = None) -> Leaders:
+def leaders(
+    groups: Numbered, metric: MetricName, *, more: bool, offsets: Mapping[str, Offsets] | None = None
+) -> Leaders:
     """Returns the best scheme of each scenario, and those that may be as good.
 
     The latter are within the margin of `MEASURES`, or 1%. Each is compared run by run with the
@@ -251,7 +282,7 @@ def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, 
         offsets: Where runs begin in the trace of a scenario, for scenarios whose runs begin at
             offsets.
     """
-    by_scenario: dict[str, dict[str, Mapping[int, Run]]] = {}
+    by_scenario: dict[str, dict[str, Mapping[int, BatchRow]]] = {}
     for (scheme, scenario), own in groups.items():
         if any(run[metric] is not None for run in own.values()):
             by_scenario.setdefault(scenario, {})[scheme] = own
@@ -271,7 +302,7 @@ def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, 
     return found
 
 
-def _is_worse(known: Both, level: float, best: float, metric: str, *, more: bool) -> bool:
+def _is_worse(known: Both, level: float, best: float, metric: MetricName, *, more: bool) -> bool:
     """Do the runs show that the second scheme is worse than the first by more than the margin?
 
     The first scheme's mean is `best`.
@@ -286,13 +317,13 @@ def _is_worse(known: Both, level: float, best: float, metric: str, *, more: bool
     return high < -small if more else low > small
 
 
-def numbered(runs: Iterable[Run]) -> Numbered:
+def numbered(runs: Iterable[BatchRow]) -> Numbered:
     """Returns the runs that the machine did not change, each for all flows together.
 
     Args:
         runs: Runs as `Batch.results` gives them.
     """
-    groups: dict[tuple[str, str], dict[int, Run]] = {}
+    groups: dict[tuple[str, str], dict[int, BatchRow]] = {}
     for run in runs:
         if run["flow"] == ALL_FLOWS and not run.get("unfit"):
             groups.setdefault((run["scheme"], run["scenario"]), {})[run["run"]] = run
@@ -300,40 +331,42 @@ def numbered(runs: Iterable[Run]) -> Numbered:
 
 
 def _pairs(
-    first: Mapping[int, Run], second: Mapping[int, Run], starts: Offsets | None
-) -> tuple[list[tuple[Run, Run]], int]:
+    first: Mapping[int, BatchRow], second: Mapping[int, BatchRow], starts: Offsets | None
+) -> tuple[list[tuple[BatchRow, BatchRow]], int]:
     """Returns runs of the same number, and how many neighbouring pairs count as one sample."""
     ordered, block = in_blocks([run for number, run in first.items() if number in second], starts)
     return [(run, second[run["run"]]) for run in ordered], block
 
 
-def _known(pairs: Sequence[tuple[Run, Run]], metric: str, block: int) -> Both | None:
+def _known(pairs: Sequence[tuple[BatchRow, BatchRow]], metric: MetricName, block: int) -> Both | None:
     """Returns the values of both runs of each pair.
 
     In a scheme of several models each model is one sample. Two schemes of several models are
     compared if they share all models or none. With no model in common their trainings are not
     pairs. With some in common they are not compared.
     """
-    are_known = [a[metric] is not None and b[metric] is not None for a, b in pairs]
-    known = [pair for pair, is_known in zip(pairs, are_known, strict=True) if is_known]
-    block = block_of_known(block, are_known)
+    values = [(a[metric], b[metric]) for a, b in pairs]
+    known = [(a, b) for a, b in values if a is not None and b is not None]
+    block = block_of_known(block, [a is not None and b is not None for a, b in values])
     if not known:
         return None
-    models = [(a.get("model"), b.get("model")) for a, b in known]
+    models = [
+        (a.get("model"), b.get("model")) for (a, b), both in zip(pairs, values, strict=True) if None not in both
+    ]
     try:
         paired = are_pairs(map(set, zip(*models, strict=True)))
     except ValueError:
         return None
     if not paired:
         ours, theirs = (
-            [value for (value,) in nested([pair[k] for pair in models], [[pair[k][metric]] for pair in known])[0]]
+            [value for (value,) in nested([pair[k] for pair in models], [[pair[k]] for pair in known])[0]]
             for k in (0, 1)
         )
         return Both(ours, theirs, 0)
-    samples, block = nested(models, [(a[metric], b[metric]) for a, b in known], block)
+    samples, block = nested(models, known, block)
     return Both([a for a, _ in samples], [b for _, b in samples], block)
 
 
-def _mean(runs: Mapping[int, Run], metric: str) -> float:
-    known = [run[metric] for run in runs.values() if run[metric] is not None]
+def _mean(runs: Mapping[int, BatchRow], metric: MetricName) -> float:
+    known = [value for run in runs.values() if (value := run[metric]) is not None]
     return float(sum(known) / len(known))

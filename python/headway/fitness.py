@@ -1,9 +1,21 @@
 """Decides whether the machine kept up with runs in real time (docs/fitness.md)."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict, cast
+from collections.abc import Callable, Iterable
+from typing import Literal, TypedDict, cast
 
-WORSE = {
+from headway.rows import BatchRow
+
+FigureName = Literal[
+    "lateness_p50_ms",
+    "lateness_p99_ms",
+    "longest_stall_ms",
+    "emulator_wait_ms",
+    "host_wait_ms",
+    "cpu_idle",
+    "emulator_cpu",
+    "unexplained_loss",
+]
+WORSE: dict[FigureName, Callable[[Iterable[float]], float]] = {
     "lateness_p50_ms": max,
     "lateness_p99_ms": max,
     "longest_stall_ms": max,
@@ -37,7 +49,15 @@ class Fitness(TypedDict):
     unfit: list[Unfit]
 
 
-def fitness(runs: Iterable[Mapping[str, Any]]) -> Fitness | None:
+class Judged(TypedDict):
+    """What a row of a bench says of its scheme's fitness. It has further keys."""
+
+    scheme: str
+    runs: int
+    fitness: Fitness | None
+
+
+def fitness(runs: Iterable[BatchRow]) -> Fitness | None:
     """Summarises rows of results, one a run.
 
     Returns None for simulated time, in which the machine cannot be late.
@@ -54,7 +74,7 @@ def fitness(runs: Iterable[Mapping[str, Any]]) -> Fitness | None:
     return cast("Fitness", worst | {"unfit": unfit})
 
 
-def verdict(rows: Iterable[Mapping[str, Any]]) -> str | None:
+def verdict(rows: Iterable[Judged]) -> str | None:
     """Says how many runs of these rows of a bench are unfit.
 
     It is a sentence without its full stop; None if all are fit.
@@ -67,7 +87,7 @@ def verdict(rows: Iterable[Mapping[str, Any]]) -> str | None:
     return f"{bad} of {total} runs {'is' if bad == 1 else 'are'} unfit: the machine changed what they show"
 
 
-def reason(row: Mapping[str, Any]) -> str | None:
+def reason(row: Judged) -> str | None:
     """Returns the first reason why a scheme's runs in a scenario are unfit, or None."""
     unfit = row["fitness"]["unfit"] if row["fitness"] else []
     if not unfit:

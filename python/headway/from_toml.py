@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from headway._native import UsageError
 
@@ -19,7 +19,7 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 FACTORS = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> dict[str, object]:
     """Returns the contents of a topology's file. Raises UsageError."""
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -48,7 +48,7 @@ class Checks:
         """`origin` names the file in errors."""
         self._origin = origin
 
-    def _rate(self, entry: dict[str, Any], where: str, key: str) -> int | None:
+    def _rate(self, entry: dict[str, object], where: str, key: str) -> int | None:
         value = entry.get(key)
         if value is None:
             return None
@@ -58,19 +58,19 @@ class Checks:
             self._wrong(where, f'{key} is a rate from {self.RATES}; write {key} = "10Mbps"')
         return rate
 
-    def _name(self, entry: dict[str, Any], where: str) -> str:
+    def _name(self, entry: dict[str, object], where: str) -> str:
         name = entry.get("name")
         if not (isinstance(name, str) and NAME.fullmatch(name)):
             self._wrong(where, "name is missing or not of letters, digits, '_', '.', '-', 64 at most")
         return name
 
-    def _table(self, data: dict[str, Any], key: str) -> dict[str, Any]:
+    def _table(self, data: dict[str, object], key: str) -> dict[str, object]:
         value = data.get(key, {})
         if not isinstance(value, dict):
             self._wrong(f"[{key}]", "must be a table")
         return value
 
-    def _entries(self, data: dict[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
+    def _entries(self, data: dict[str, object], key: str) -> list[tuple[str, dict[str, object]]]:
         value = data.get(key, [])
         if not (isinstance(value, list) and all(isinstance(entry, dict) for entry in value)):
             self._wrong(f"[[{key}]]", "must be tables")
@@ -78,7 +78,7 @@ class Checks:
             self._wrong(f"[[{key}]]", f"has {len(value)} entries; at most {self.MOST[key]} {self.MOST_FOR}")
         return [(f"[[{key}]] {number}", entry) for number, entry in enumerate(value, 1)]
 
-    def _keys(self, entry: dict[str, Any], where: str, known: set[str]) -> None:
+    def _keys(self, entry: dict[str, object], where: str, known: set[str]) -> None:
         for key in entry:
             if key not in known:
                 self._wrong(where, f"unknown key '{key}'; keys are {', '.join(sorted(known))}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import Scenario, scenario_names, split
 
 if TYPE_CHECKING:
     from headway.models import Model
     from headway.models.learner import Learner
+    from headway.rows import ModelRow, ScenarioRow, TraceRow
 
 
 def scenario_families() -> list[list[Scenario]]:
@@ -16,8 +17,8 @@ def scenario_families() -> list[list[Scenario]]:
     return [Scenario.load_all(name) for name in scenario_names()]
 
 
-def about_scenario(members: list[Scenario]) -> dict[str, Any]:
-    """Describes a scenario or family: name, paper, flows, traces, varies, description, sweep."""
+def about_scenario(members: list[Scenario]) -> ScenarioRow:
+    """Describes a scenario or family."""
     first = members[0]
     sweep = first.sweep
     return {
@@ -42,21 +43,18 @@ def varies(members: list[Scenario]) -> list[str]:
     return list(dict.fromkeys(what for s in members for what in s.varies))
 
 
-def about_traces() -> list[dict[str, Any]]:
-    """Describes every trace that is known by name: name, path (None if it is missing), evaluation.
-
-    `evaluation` has the seconds that are kept from training, as split.toml writes them.
-    """
+def about_traces() -> list[TraceRow]:
+    """Describes every trace that is known by name."""
     from headway.traces import places
 
     held = split()
-    rows = []
+    rows: list[TraceRow] = []
     for name, path in places().items():
         rows.append({"name": name, "path": path, "evaluation": held.get(name, "none")})
     return rows
 
 
-def about_models() -> list[dict[str, Any]]:
+def about_models() -> list[ModelRow]:
     """Describes the models that come with Headway, then the learners, as `about_model` does."""
     from headway.models import shipped
     from headway.models.learner import shipped_learners
@@ -64,7 +62,7 @@ def about_models() -> list[dict[str, Any]]:
     return [*map(about_model, shipped()), *map(about_model, shipped_learners())]
 
 
-def about_model(model: Model | Learner) -> dict[str, Any]:
+def about_model(model: Model | Learner) -> ModelRow:
     """Describes a model or a learner, from its name and id to the command that trained it.
 
     `net` is the network in a few words, such as `mlp 30-32-16-1`; a learner has None.

@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, cast
 
 from headway._native import UsageError, read_parquet, results_schema
 from headway.columns import Column, Rows, listed
-from headway.compare import Comparison, Leaders, Numbered, compare, leaders, numbered
+from headway.compare import Comparison, Differences, Leaders, Numbered, compare, leaders, numbered
 from headway.files import in_utf8
+from headway.rows import BatchRow, MetricName, SeriesLists
 from headway.stats import FEW, Ellipse, block_length
 from headway.stats.nested import ENOUGH_MODELS
-from headway.summary import ALL_FLOWS, Offsets, Tell, regions, silent, summarise
+from headway.summary import ALL_FLOWS, Offsets, Summary, Tell, regions, silent, summarise
 
 if TYPE_CHECKING:
     from headway._native import SweepFacts
@@ -30,6 +31,8 @@ COLLAPSED = 0.1
 READABLE = ("2", "3", "4", "5", str(results_schema))
 """Readable versions of results.parquet and series.parquet. 2 had no column `model`, 3 no
 `refused_decisions`, 4 no `guard_trips`, 5 in its series no `sent_mbps` and `lost_mbps`."""
+
+CountName = Literal["refused_decisions", "guard_trips"]
 
 FILES = ("results.parquet", "series.parquet")
 SERIES_KEYS = ("scenario", "scheme", "run", "flow")
@@ -95,15 +98,27 @@ class BenchFacts(BenchOrigin):
     scenarios: list[BenchScenario]
 
 
+class BenchRow(Summary):
+    """A scheme and scenario, as bench.json has it."""
+
+    schema: int
+    code_version: str
+    seed: int
+    traces: dict[str, str]
+    """SHA-256 by the trace's name."""
+    against: NotRequired[Differences]
+    """How far the scheme lies above the one of `--against`, if there is one."""
+
+
 @dataclass(frozen=True)
 class Bench:
     """A bench: how it was made, its runs, and their statistics."""
 
     facts: BenchFacts
-    runs: Rows
+    runs: Rows[BatchRow]
     """One row a run and flow, as `Batch.results` gives them. You can iterate over them several
     times."""
-    series: list[dict[str, Any]]
+    series: list[SeriesLists]
     """One row a recorded run and flow; its columns are lists, one entry a bin."""
     tell: Tell = silent
     """Takes the finished share of `rows`, which take a while if there are many runs."""
@@ -124,7 +139,7 @@ class Bench:
         return {name: Offsets(trace_s, begins[name].get) for name, (trace_s, _) in moving.items()}
 
     @cached_property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[BenchRow]:
         """Returns one row a scheme and scenario, with intervals and all that describes it."""
         traces = {s["name"]: s["traces"] for s in self.facts["scenarios"]}
         facts = self.facts
@@ -133,7 +148,7 @@ class Bench:
         for row in summarise(self.runs, self.offsets, self.tell):
             compared = self.comparisons.get((row["scheme"], row["scenario"]))
             more = {"against": compared.as_json()} if compared else {}
-            found.append(own | row | {"traces": traces[row["scenario"]]} | more)
+            found.append(cast("BenchRow", {**own, **row, "traces": traces[row["scenario"]], **more}))
         return found
 
     @cached_property
@@ -142,7 +157,7 @@ class Bench:
         against = self.facts.get("against")
         return compare(self._numbered, against, self.offsets) if against else {}
 
-    def leaders(self, metric: str, *, more: bool) -> Leaders:
+    def leaders(self, metric: MetricName, *, more: bool) -> Leaders:
         """Returns the best scheme of each scenario in a metric, and those that may be as good."""
         return leaders(self._numbered, metric, more=more, offsets=self.offsets)
 
@@ -197,19 +212,19 @@ class Bench:
             for scheme, found in worst.items()
         ]
 
-    def _counts(self, name: str) -> dict[str, list[int]]:
+    def _counts(self, name: CountName) -> dict[str, list[int]]:
         """Returns the counts under that name in runs where it is not zero, by scheme."""
         counts: dict[str, list[int]] = {}
         for run in self.runs:
-            if run["flow"] == ALL_FLOWS and run.get(name):
-                counts.setdefault(run["scheme"], []).append(run[name])
+            if run["flow"] == ALL_FLOWS and (count := run.get(name)):
+                counts.setdefault(run["scheme"], []).append(count)
         return counts
 
     @property
     def interval_warning(self) -> str | None:
         """Says that intervals come from too few samples, and what would help; else None."""
         sure = [row for row in self.rows if row["throughput_mbps"]["ci95"] is not None]
-        models = [row["model"].count(",") + 1 for row in sure if "," in (row["model"] or "")]
+        models = [model.count(",") + 1 for row in sure if "," in (model := row["model"] or "")]
         if models and min(models) < ENOUGH_MODELS:
             return (
                 f"A scheme of {min(models)} models has {min(models)} samples, one for each training; from "
@@ -269,7 +284,7 @@ def read_bench(folder: Path, tell: Tell = silent) -> Bench:
             f"{folder / FILES[0]}: bench schema {facts.get('schema')!r}, this headway reads {BENCH_SCHEMA}; "
             "run the bench again"
         )
-    runs = Rows(columns)
+    runs: Rows[BatchRow] = Rows(columns)
     if not len(runs):
         raise UsageError(f"{folder / FILES[0]}: no run in it; run the bench again")
     return Bench(facts, runs, _series(_table(folder / FILES[1])[1]), tell)
@@ -286,13 +301,14 @@ def _table(path: Path) -> tuple[dict[str, str], Mapping[str, Column]]:
     return metadata, columns
 
 
-def _series(table: Mapping[str, Column]) -> list[dict[str, Any]]:
+def _series(table: Mapping[str, Column]) -> list[SeriesLists]:
     """Groups the neighbouring rows of each run and flow into one dict of lists."""
     columns = {name: listed(column) for name, column in table.items()}
     keys = list(zip(*(columns[key] for key in SERIES_KEYS), strict=True))
     starts = [k for k in range(len(keys)) if k == 0 or keys[k] != keys[k - 1]]
     values = {name: column for name, column in columns.items() if name not in SERIES_KEYS}
-    return [
+    found = (
         dict(zip(SERIES_KEYS, keys[start], strict=True)) | {name: v[start:end] for name, v in values.items()}
         for start, end in zip(starts, [*starts[1:], len(keys)], strict=True)
-    ]
+    )
+    return [cast("SeriesLists", one) for one in found]

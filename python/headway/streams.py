@@ -9,9 +9,10 @@ import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -166,10 +167,10 @@ def screen(*, stderr: bool = False, width: int | None = None) -> "Console":
 
     variable = os.environ.get
     # A path may contain `:key:`, which is not an emoji.
-    ours: dict[str, Any] = {"stderr": stderr, "width": width, "highlight": False, "emoji": False}
+    ours = partial(Console, stderr=stderr, width=width, highlight=False, emoji=False)
     if variable("NO_COLOR") or variable("FORCE_COLOR") in {"0", "false"} or variable("TERM") == "dumb":
-        return Console(force_terminal=False, color_system=None, **ours)
-    return Console(**ours)
+        return ours(force_terminal=False, color_system=None)
+    return ours()
 
 
 def is_animated(console: "Console") -> bool:

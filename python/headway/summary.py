@@ -2,28 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple, NotRequired, TypedDict, TypeVar, cast, get_args
 
-from headway.fitness import fitness
+from headway.fitness import Fitness, fitness
+from headway.rows import BatchRow, MetricName
 from headway.stats import Ellipse, block_length, block_of_known, mean_ellipse
 from headway.stats.means import Metric, mean
 from headway.stats.nested import nested
 
-METRICS = (
-    "throughput_mbps",
-    "delay_mean_ms",
-    "delay_p95_ms",
-    "queue_p95_ms",
-    "loss",
-    "utilisation",
-    "power",
-    "utility",
-    "jain",
-    "rtt_mean_ms",
-    "rtt_p95_ms",
-    "power_p95",
-    "convergence_s",
-)
+METRICS: tuple[MetricName, ...] = get_args(MetricName)
 MAY_BE_NEGATIVE = "utility"
 """Metrics that may be negative. The interval of any other metric ends at 0."""
 SHARES = ("loss", "utilisation", "jain")
@@ -41,27 +28,76 @@ class Offsets(NamedTuple):
 
 Tell = Callable[[float], None]
 """Receives the share of the work that is done, 0 to 1."""
-Run = Mapping[str, Any]
-Row = dict[str, Any]
+
+
+class Seeded(TypedDict):
+    """What decides where a run begins in a trace. A run has further keys."""
+
+    seed: int
+    seconds: float
+
+
+Begun = TypeVar("Begun", bound=Seeded)
+
+
+class Metrics(TypedDict):
+    """Each of METRICS, over runs."""
+
+    throughput_mbps: Metric
+    delay_mean_ms: Metric
+    delay_p95_ms: Metric
+    queue_p95_ms: Metric
+    loss: Metric
+    utilisation: Metric
+    power: Metric
+    utility: Metric
+    jain: Metric
+    rtt_mean_ms: Metric
+    rtt_p95_ms: Metric
+    power_p95: Metric
+    convergence_s: Metric
+
+
+class FlowSummary(Metrics):
+    """One of several flows that every run has."""
+
+    flow: int
+    scheme: str
+    model: str | None
+
+
+class Summary(Metrics):
+    """A scheme and scenario, for all flows under test together."""
+
+    scheme: str
+    model: str | None
+    """Id of the trained model; with several models their ids, with commas between."""
+    scenario: str
+    scenario_hash: str
+    world: str
+    runs: int
+    """Number of runs."""
+    seconds: float
+    fitness: Fitness | None
+    """None in simulated time."""
+    flows: NotRequired[list[FlowSummary]]
+    """Each flow, if several were under test, the same in every run."""
 
 
 def silent(_: float) -> None:
     """Ignores the progress."""
 
 
-def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None, tell: Tell = silent) -> list[Row]:
+def summarise(
+    runs: Iterable[BatchRow], offsets: Mapping[str, Offsets] | None = None, tell: Tell = silent
+) -> list[Summary]:
     """Returns one row for each scheme and scenario.
-
-    A row has scheme, model (the id of the trained model; with several models the ids with commas
-    between; None without one), scenario, scenario_hash, world, runs, seconds, fitness (None in
-    simulated time), and a Metric for each of METRICS. If several flows were under test, the same in
-    every run, `flows` has such metrics for each of them.
 
     Intervals are those of `headway.stats.means.mean` at 95%, over runs, or over models if a scheme
     has several. They are over blocks, ordered by offset, if `offsets` has the scenario: its runs
     begin at offsets of one trace and may overlap. `tell` takes the finished share of the work.
     """
-    groups: dict[tuple[str, str], dict[int, list[Run]]] = {}
+    groups: dict[tuple[str, str], dict[int, list[BatchRow]]] = {}
     for run in runs:
         flows = groups.setdefault((run["scheme"], run["scenario"]), {})
         flows.setdefault(run["flow"], []).append(run)
@@ -71,7 +107,7 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None,
     rows = []
     for (scheme, scenario), flows in shown.items():
         starts = (offsets or {}).get(scenario)
-        found: dict[int, dict[str, Metric]] = {flow: {} for flow in flows}
+        found: dict[int, dict[MetricName, Metric]] = {flow: {} for flow in flows}
         for flow, of_flow in flows.items():
             ordered, block = in_blocks(of_flow, starts)
             for name in METRICS:
@@ -79,7 +115,7 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None,
                 done += 1
                 tell(done / total)
         together = flows[ALL_FLOWS]
-        row: Row = {
+        labels = {
             "scheme": scheme,
             "model": _models(together),
             "scenario": scenario,
@@ -88,11 +124,11 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None,
             "runs": len(together),
             "seconds": together[0]["seconds"],
             "fitness": fitness(together),
-            **found[ALL_FLOWS],
         }
+        row = cast("Summary", {**labels, **found[ALL_FLOWS]})
         if len(flows) > 1:
             row["flows"] = [
-                {"flow": flow, **_flow_labels(of_flow[0]), **found[flow]}
+                cast("FlowSummary", {"flow": flow, **_flow_labels(of_flow[0]), **found[flow]})
                 for flow, of_flow in flows.items()
                 if flow != ALL_FLOWS
             ]
@@ -100,7 +136,7 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None,
     return rows
 
 
-def _shown(flows: Mapping[int, list[Run]]) -> dict[int, list[Run]]:
+def _shown(flows: Mapping[int, list[BatchRow]]) -> dict[int, list[BatchRow]]:
     """Returns all flows together, and each flow if the same flows are in every run.
 
     If flows come and go at random, the third flow of one run has nothing in common with that of
@@ -112,30 +148,36 @@ def _shown(flows: Mapping[int, list[Run]]) -> dict[int, list[Run]]:
     return {ALL_FLOWS: together, **(single if apart else {})}
 
 
-def _models(runs: Sequence[Run]) -> str | None:
+def _models(runs: Sequence[BatchRow]) -> str | None:
     known = [model for run in runs if (model := run.get("model"))]
     return ",".join(dict.fromkeys(known)) or None
 
 
-def _flow_labels(run: Run) -> dict[str, str | None]:
+def _flow_labels(run: BatchRow) -> dict[str, str | None]:
     return {"scheme": run["flow_scheme"], "model": run.get("model")}
 
 
-def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> dict[tuple[str, str], Ellipse]:
+def regions(
+    runs: Iterable[BatchRow], offsets: Mapping[str, Offsets] | None = None
+) -> dict[tuple[str, str], Ellipse]:
     """Returns the 95% confidence ellipse of p95 delay and throughput, by both names.
 
     The names are scheme and scenario. x is the delay in ms, y the throughput in Mbit/s, for all
     flows under test together. A pair without a region is missing. In a scheme with several models
     each model is one sample.
     """
-    groups: dict[tuple[str, str], list[Run]] = {}
+    groups: dict[tuple[str, str], list[BatchRow]] = {}
     for run in runs:
         if run["flow"] == ALL_FLOWS and run["delay_p95_ms"] is not None and run["throughput_mbps"] is not None:
             groups.setdefault((run["scheme"], run["scenario"]), []).append(run)
     found = {}
     for key, group in groups.items():
         ordered, block = in_blocks(group, (offsets or {}).get(key[1]))
-        points = [[float(run[name]) for name in ("delay_p95_ms", "throughput_mbps")] for run in ordered]
+        points = [
+            [float(delay), float(rate)]
+            for run in ordered
+            if (delay := run["delay_p95_ms"]) is not None and (rate := run["throughput_mbps"]) is not None
+        ]
         points, block = nested([run.get("model") for run in ordered], points, min(block, len(points)))
         xs, ys = zip(*points, strict=True)
         if ellipse := mean_ellipse(xs, ys, block=block):
@@ -143,7 +185,7 @@ def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -
     return found
 
 
-def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run], int]:
+def in_blocks(runs: Sequence[Begun], starts: Offsets | None) -> tuple[Sequence[Begun], int]:
     """Returns the runs ordered so that neighbours are alike, and how many belong together."""
     if not starts or not runs:
         return runs, 1
@@ -151,12 +193,12 @@ def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run
     return ordered, block_length(len(ordered), ordered[0]["seconds"], starts.trace_s)
 
 
-def _over_runs(runs: Sequence[Run], name: str, block: int) -> Metric:
+def _over_runs(runs: Sequence[BatchRow], name: MetricName, block: int) -> Metric:
     """Returns the mean of a metric; with several models the mean over models."""
-    known = [run for run in runs if run[name] is not None]
+    known = [(run.get("model"), float(value)) for run in runs if (value := run[name]) is not None]
     block = block_of_known(block, [run[name] is not None for run in runs])
-    values = [float(run[name]) for run in known]
-    models = [run.get("model") for run in known]
+    values = [value for _, value in known]
+    models = [model for model, _ in known]
     if len(set(models)) not in {0, 1, len(values)}:
         values, block = [one for (one,) in nested(models, [[value] for value in values])[0]], 1
     found = mean(values, block)

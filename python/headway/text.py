@@ -1,6 +1,7 @@
-"""Words for messages and commands: times, similar names, command lines."""
+"""Words for messages and commands: times, lists, similar names, command lines."""
 
 import difflib
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -23,6 +24,28 @@ def seconds(text: str, option: str) -> float:
     if not SHORTEST_S <= found <= LONGEST_S:
         allowed = "not a time from 0.000001ms to 1000000s"
         raise UsageError(f"{option} '{text}': {allowed}; write 100ms or 2s")
+    return found
+
+
+def words(text: str, option: str) -> list[str]:
+    """Splits a list with commas: `a:k=1,m=2,b` is `a:k=1:m=2` and b.
+
+    A file whose path has commas is one word. Raises UsageError if an item is empty or comes twice.
+    """
+    # A list may be longer than any path: pathlib raises there, os.path says no.
+    if "/" in text and os.path.isfile(text):
+        return [text]
+    found: list[str] = []
+    for word in (part.strip() for part in text.split(",")):
+        if found and ":" in found[-1] and re.fullmatch(r"[a-z_-]+=[^:/]*", word):
+            found[-1] += f":{word}"  # The item is another parameter of the scheme before it.
+        else:
+            found.append(word)
+    if not all(found):
+        raise UsageError(f"{option} '{text}': an empty name; write names with commas between them: a,b")
+    for index, word in enumerate(found):
+        if word in found[:index]:
+            raise UsageError(f"{option} '{text}': {word} comes twice; name it once")
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 from headway.cli import app
 from headway.cli.app import _refused
 from headway.cli.app import run as command
-from headway.cli.usage import words
+from headway.text import words
 
 BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
 

@@ -6,7 +6,7 @@ import os
 import warnings
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import RunError, UsageError
 from headway.api.arguments import ProgressCallback, as_error, folder_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from headway.api.arguments import Name
-    from headway.reproduce.engine import Outcome
+    from headway.reproduce.engine import Outcome, OutcomeRow
 
 PRINTED = ("claim", "measured_value", "verdict")
 """Columns of the table of claims that are printed."""
@@ -40,7 +40,7 @@ class Reproduction:
 
     def __init__(
         self,
-        results: Sequence[dict[str, Any]],
+        results: Sequence[OutcomeRow],
         outcomes: Sequence[Outcome],
         folder: Path,
     ) -> None:
@@ -73,7 +73,7 @@ class Reproduction:
         Example:
             >>> [row["claim"] for row in made.claims() if row["verdict"] == "holds"]
         """
-        rows = [
+        rows: list[ClaimRow] = [
             {
                 "figure": name,
                 "claim": claim.id,
@@ -86,8 +86,8 @@ class Reproduction:
             for name, one in self._outcomes.items()
             for claim in (one.drawn.claims if one.drawn else ())
         ]
-        shown = {name: [str(row[name]) for row in rows] for name in PRINTED}
-        return Table(columns(ClaimRow, rows), kinds(ClaimRow), shown)
+        every = columns(ClaimRow, rows)
+        return Table(every, kinds(ClaimRow), {name: list(map(str, every[name])) for name in PRINTED})
 
     def levels(self) -> Table[LevelRow]:
         """Returns the levels that each claim is judged by, such as schemes or delays.
@@ -102,17 +102,26 @@ class Reproduction:
         Example:
             >>> made.levels().to_pandas().query("zone == 'unclear'")
         """
-        rows = []
+        rows: list[LevelRow] = []
         for result in self.results:
             for claim in result["claims"]:
-                named = {"figure": result["figure"], "claim": claim["id"], "unit": claim["unit"]}
                 for level in claim["levels"]:
                     low, high = level["ci95"] or (None, None)
                     judged_low, judged_high = level["judged"] or (None, None)
-                    ends = {"low": low, "high": high}
-                    ends |= {"judged_low": judged_low, "judged_high": judged_high}
-                    own = {key: level[key] for key in ("level", "ours", "zone")}
-                    rows.append(named | ends | own)
+                    rows.append(
+                        {
+                            "figure": result["figure"],
+                            "claim": claim["id"],
+                            "level": level["level"],
+                            "unit": claim["unit"],
+                            "ours": level["ours"],
+                            "low": low,
+                            "high": high,
+                            "judged_low": judged_low,
+                            "judged_high": judged_high,
+                            "zone": level["zone"],
+                        }
+                    )
         return Table(columns(LevelRow, rows), kinds(LevelRow))
 
     def plot(self, figure: str | None = None, path: str | PathLike[str] | None = None) -> Picture:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import RunError, UsageError
 from headway.api.arguments import ProgressCallback, as_error, folder_of, names_of
@@ -80,7 +80,7 @@ class Trial:
         from headway.path_trial.verdicts import COLUMNS, SHOWN
 
         rows = self.results["results"]
-        flat: list[dict[str, Any]] = []
+        flat: list[dict[str, str | float | None]] = []
         for row in rows:
             flat.append({"scheme": row["scheme"], "rounds": row["rounds"]})
             for name in SHOWN:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from headway.api.rows import DifferenceRow, MeanRow, RunRow, SeriesRow
+    from headway.report.svg import Spec
     from headway.results import Bench
 
 
@@ -29,7 +30,7 @@ class Picture:
         >>> results.plot(title="Three LTE links").save("lte.png")
     """
 
-    def __init__(self, spec: dict[str, Any]) -> None:
+    def __init__(self, spec: Spec) -> None:
         """Wraps a chart in Vega-Lite."""
         self._spec = spec
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.api.rows import DifferenceRow, MeanRow, columns, kinds
 from headway.api.table import Table
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from headway.compare import Comparison
+    from headway.results import BenchRow
     from headway.stats.means import Metric
 
 SHOWN = ("scheme", "scenario", "pairs", "metric", "difference", "95% interval", "unit", "verdict")
@@ -21,7 +22,7 @@ SHOWN = ("scheme", "scenario", "pairs", "metric", "difference", "95% interval", 
 NONE = "\u2013"
 
 
-def means(rows: Sequence[dict[str, Any]]) -> Table[MeanRow]:
+def means(rows: Sequence[BenchRow]) -> Table[MeanRow]:
     """Returns the rows of a bench. Each metric has three columns: NAME, NAME_low and NAME_high."""
     flat = []
     for row in rows:
@@ -39,7 +40,7 @@ def means(rows: Sequence[dict[str, Any]]) -> Table[MeanRow]:
 def differences(comparisons: Iterable[Comparison]) -> Table[DifferenceRow]:
     """Returns how far each scheme lies above the other in each metric, with verdicts."""
     rows: list[DifferenceRow] = []
-    shown: list[dict[str, Any]] = []
+    shown: list[dict[str, str]] = []
     for one in comparisons:
         for measure in MEASURES:
             if (found := one.differences.get(measure.metric)) is None:
@@ -59,8 +60,18 @@ def differences(comparisons: Iterable[Comparison]) -> Table[DifferenceRow]:
                 "verdict": str(one.zones[measure.metric]),
             }
             rows.append(row)
-            texts = {**row, "metric": measure.title, "pairs": str(one.pairs)}
-            shown.append(texts | {"difference": _signed(found), "95% interval": _ends(found)})
+            shown.append(
+                {
+                    "scheme": one.scheme,
+                    "scenario": one.scenario,
+                    "pairs": str(one.pairs),
+                    "metric": measure.title,
+                    "difference": _signed(found),
+                    "95% interval": _ends(found),
+                    "unit": measure.unit,
+                    "verdict": row["verdict"],
+                }
+            )
     printed = {head: [one[head] for one in shown] for head in SHOWN}
     return Table(columns(DifferenceRow, rows), kinds(DifferenceRow), printed)
 

@@ -44,7 +44,7 @@ class Table(Sequence[Row], Generic[Row]):
         self._columns = dict(columns)
         self._kinds = kinds or {}
         self._shown = shown
-        self._rows = Rows(self._columns)
+        self._rows: Rows[Row] = Rows(self._columns)
 
     @property
     def columns(self) -> dict[str, list[Any]]:

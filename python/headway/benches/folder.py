@@ -9,14 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import UsageError
 from headway.ending import held
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from headway._native import Batch, Scenario
     from headway.results import Bench, BenchFacts, BenchOrigin, BenchScenario
+    from headway.rows import BatchRow
     from headway.summary import Tell
 
 CURE = "give another --out, or remove the folder"
@@ -161,7 +164,8 @@ class BenchFolder:
         for row in results:
             seeds.setdefault(row["scenario"], {})[row["run"]] = row["seed"]
         finished = len({(row["scenario"], row["scheme"], row["run"]) for row in results})
-        runs = Rows({name: [row[name] for row in results] for name in results[0]})
+        by_name = zip(results[0], zip(*(row.values() for row in results), strict=True), strict=True)
+        runs: Rows[BatchRow] = Rows({name: list(column) for name, column in by_name})
         return Bench(self._said_of(finished, seeds), runs, [], tell)
 
     def write_statistics(self, bench: Bench) -> None:
@@ -169,7 +173,7 @@ class BenchFolder:
         with held():
             self._write_json({"results": bench.rows})
 
-    def _write_json(self, more: dict[str, Any]) -> None:
+    def _write_json(self, more: Mapping[str, object]) -> None:
         from headway.files import write_atomic
 
         recordings = self._recordings()

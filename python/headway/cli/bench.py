@@ -13,7 +13,8 @@ from headway.benches.plan import ALL, MOST_JOBS, MOST_RUNS, Options, Plan
 from headway.benches.run import carry_out
 from headway.cli.bench_end import Terminal, raise_unless_whole, say_rest
 from headway.cli.paths import FOLDER
-from headway.cli.usage import Json, Ray, Seconds, Seed, Warmup, words
+from headway.cli.usage import Json, Ray, Seconds, Seed, Warmup  # noqa: TC001  # Typer reads them
+from headway.text import words
 
 
 class World(StrEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.cli.usage import WIDEST, console, fit_columns, say_left_out
 from headway.streams import plain
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from headway._native import Scenario
-    from headway.compare import Measure
+    from headway.compare import Compared, Difference, Measure
     from headway.report.numbers import Column
-    from headway.results import Bench
+    from headway.results import Bench, BenchRow
+    from headway.rows import MetricName
 
 
 def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
@@ -86,7 +87,7 @@ def say_where(folder: Path, recordings: int, *, drawn: bool, took: str) -> None:
         to.print(f"recordings: {plain(folder / 'recordings')} ({files})", soft_wrap=True, highlight=False)
 
 
-def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
+def _table(rows: list[BenchRow], columns: Sequence[Column[MetricName]]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -107,7 +108,7 @@ def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
     return table
 
 
-def _comparisons(rows: list[dict[str, Any]], shown: Sequence[Measure]) -> Table:
+def _comparisons(rows: list[BenchRow], shown: Sequence[Measure[Compared]]) -> Table:
     """Makes the table of differences: how far each scheme lies above the other, and its verdict."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -122,7 +123,7 @@ def _comparisons(rows: list[dict[str, Any]], shown: Sequence[Measure]) -> Table:
     for measure in shown:
         table.add_column(f"{measure.title}\n[dim]{measure.unit}[/dim]", justify="right", no_wrap=True)
 
-    def cell(found: dict[str, Any] | None) -> str:
+    def cell(found: Difference | None) -> str:
         if found is None or found["difference"]["mean"] is None:
             return "\u2013"
         mean, ends = found["difference"]["mean"], found["difference"]["ci95"]

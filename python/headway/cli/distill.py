@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json as js
-import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path  # noqa: TC003  # Typer reads it
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headway import ending
-from headway._native import UsageError
 from headway.cli.paths import FOLDER, MODEL
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
 from headway.streams import quoted, results_in, shown
-from headway.text import nearest
 
 if TYPE_CHECKING:
     from headway.distill.run import Distilled
-
-KINDS = ("int8",)
 
 
 def distill(
@@ -49,27 +44,13 @@ def distill(
 
     It runs inside the kernel.
     """
-    if to not in KINDS:
-        raise UsageError(f"--to '{to}': no such kind{nearest(to, KINDS)}; give {', '.join(KINDS)}")
-    # The sums of one thread are the same on every machine. NumPy reads this variable when it is
-    # imported.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from headway.extras import need
+    from headway.distill.command import Request, prepare
 
-    for module in ("gymnasium", "safetensors", "tomli_w"):
-        need(module, "train")
-    from headway.distill.run import Plan, distill
-    from headway.distill.teacher import Teacher
-    from headway.files import alone_making
-
-    chosen = Teacher(teacher)
-    folder = out or Path("out") / "distill" / f"{chosen.model.card['name']}-int8-v{number}"
-    command = f"headway distill {chosen.model.title} --to {to} --number {number} --seed {seed}"
-    plan = Plan()
-    screen = _Screen(chosen.model.title, plan.total)
+    work = prepare(Request(teacher, to, out, number, seed))
+    folder, screen = work.folder, _Screen(work.teacher.model.title, work.plan.total)
     try:
-        with alone_making(folder, "distill"), screen.progress:
-            done = distill(chosen, plan, folder, version=number, seed=seed, command=command, screen=screen)
+        with work.alone(), screen.progress:
+            done = work.carry_out(screen)
     except KeyboardInterrupt:
         kept = (
             f"the model is in {shown(folder)}" if folder.exists() else "no model is made yet, and nothing is kept"
@@ -77,7 +58,7 @@ def distill(
         print(f"headway: interrupted; {kept}", file=sys.stderr)
         raise typer.Exit(ending.exit_code()) from None
     results_in(folder, "the model is")
-    print(js.dumps(_summary(done), indent=2) if json else _text(done))
+    print(js.dumps(done.json(), indent=2) if json else _text(done))
 
 
 class _Screen:
@@ -109,17 +90,6 @@ class _Screen:
             print(text, file=sys.stderr, flush=True)
         else:
             self.progress.console.print(text, highlight=False, markup=False)
-
-
-def _summary(done: Distilled) -> dict[str, Any]:
-    return {
-        "model": str(done.folder),
-        "id": done.id,
-        "action_error": done.error,
-        "action_spread": done.spread,
-        "scores": {who: [score.row() for score in scores] for who, scores in done.scores.items()},
-        "wall_s": round(done.seconds, 1),
-    }
 
 
 def _text(done: Distilled) -> str:

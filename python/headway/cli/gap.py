@@ -25,11 +25,10 @@ from headway.cli.usage import (
     fit_columns,
     kept_in,
     say_left_out,
-    words,
 )
 from headway.gap.plan import EMU, KERNEL, LEARNED, OF_KERNEL, SIM, UDP_HOSTED, Settings
 from headway.streams import plain, results_in, said, shown
-from headway.text import command_line
+from headway.text import command_line, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

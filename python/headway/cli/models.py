@@ -4,7 +4,7 @@ import json as js
 import re
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,10 @@ from headway._native import UsageError
 from headway.cli.paths import FOLDER, MODEL, Commands
 from headway.cli.usage import EPILOG, Json, console, table_of
 from headway.streams import plain, report_stream, results_in, shown
+
+if TYPE_CHECKING:
+    from headway.models import Model
+    from headway.models.learner import Learner
 
 app = Commands(
     help="List, show and check trained models; export and import them as ONNX.",
@@ -63,7 +67,7 @@ def show(name: Which, json: Json = False) -> None:
         screen = console()
         screen.print(f"[bold]{plain(learner.id)}[/bold]", soft_wrap=True)
         about = f"{learner.parameters} parameters, {learner.updates} gradients, {learner.size / 1000:.0f} kB in all"
-        for fact, text in {"place": learner.place, "learner": about, **_paths(learner.card)}.items():
+        for fact, text in {"place": learner.place, "learner": about, **_paths(learner)}.items():
             screen.print(f"  {fact:<8} {plain(text)}", soft_wrap=True)
         print()
         print(learner.files[CARD].decode(), end="")
@@ -78,7 +82,7 @@ def show(name: Which, json: Json = False) -> None:
         "place": model.place,
         "network": f"{model.net}, {model.parameters} parameters, {model.size / 1000:.0f} kB in all",
         "checked": f"{model.golden_rows} golden outputs, largest difference {model.golden_error:.1e}",
-        **_paths(model.card),
+        **_paths(model),
     }
     for fact, text in facts.items():
         screen.print(f"  {fact:<8} {plain(text)}", soft_wrap=True)
@@ -100,11 +104,11 @@ def _readable(card: str) -> str:
     return re.sub(r'^config = ".*"$', in_lines, card, flags=re.MULTILINE)
 
 
-def _paths(card: dict[str, Any]) -> dict[str, str]:
+def _paths(model: "Model | Learner") -> dict[str, str]:
     """Returns the paths that a model was trained on, if its card has them."""
     from headway.trained_range import described
 
-    bounds = card["training"].get("range")
+    bounds = model.card["training"].get("range")
     return {"paths": described(bounds)} if bounds else {}
 
 

@@ -3,7 +3,7 @@
 import json as js
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -199,7 +199,7 @@ def token(
     from headway.netwatch.tokens import new
 
     made = new(name, tokens)
-    said: dict[str, Any] = {"name": name, "token": made, "tokens": str(tokens)}
+    said = {"name": name, "token": made, "tokens": str(tokens)}
     try:
         print(js.dumps(said, indent=2) if json else made, flush=True)
     except OSError as error:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json as js
-import os
 import sys
 import time
 from contextlib import closing
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path  # noqa: TC003  # Typer reads it
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headway import ending
-from headway._native import RunError, UsageError
 from headway.benches.plan import MOST_JOBS
 from headway.cli.paths import FOLDER
 from headway.cli.usage import Json, Ray, console, kept_in
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
     from headway.reproduce.lab import Lab
     from headway.runs.many_machines import Machines
     from headway.runs.store import Store
-
-RESULTS = Path("docs/results")
 
 
 class Where(StrEnum):
@@ -106,69 +102,51 @@ def reproduce(
     from headway.reproduce.engine import begin
     from headway.runs.many_machines import connected
 
-    source = run.find(paper)
-    figures = run.figures_of(source, figure, world)
-    if publish and (quick or stand_in):
-        raise UsageError(
-            "--publish: only full runs of the paper's own schemes are published; leave the other option out"
+    work = run.prepare(
+        run.Request(
+            paper=paper,
+            figure=figure,
+            world=world,
+            quick=quick,
+            publish=publish,
+            models=models,
+            jobs=jobs,
+            spread=ray is not None,
+            out=out,
+            logs=logs,
+            stand_ins=stand_in or (),
         )
-    if publish and not RESULTS.parent.is_dir():
-        raise UsageError("--publish: no docs here; run it in the folder of Headway's sources")
-    stand_ins = _stand_ins(stand_in or [])
-    if ray is not None:
-        run.check_spread(world, logs=logs)
-    lab = run.lab_of(source, world, quick=quick, models=models, stand_ins=stand_ins)
-    folder = out or run.usual_folder(source, quick=quick)
-    started = time.monotonic()
-    usual = None if ray is not None else (os.cpu_count() if world == SIM else 1) or 1
-    undrawn: dict[str, RunError] = {}
-
-    def keep(outcome: Outcome) -> None:
-        try:
-            run.write(outcome, outcome.json(source, quick), folder)
-        except RunError as error:
-            undrawn[outcome.figure.name] = error
-
-    with connected(ray) as machines, closing(run.store_of(folder, figures)) as store:
+    )
+    folder, started = work.folder, time.monotonic()
+    with connected(ray) as machines, closing(run.store_of(folder, work.figures)) as store:
         results_in(folder, "what has finished is")
-        begun = begin(figures, lab)
-        outcomes = _make(begun, store, jobs or usual, folder / "logs" if logs else None, keep, machines)
-        results = [outcome.json(source, quick) for outcome in outcomes]
+        begun = begin(work.figures, work.lab)
+        outcomes = _make(begun, store, work.jobs, work.logs, work.keep, machines)
+        results = [work.result(outcome) for outcome in outcomes]
         if not all(outcome.missing for outcome in outcomes):
             with kept_in(folder):
                 run.write_claims(results, folder)
             results_in(folder)
     seconds = time.monotonic() - started
-    made = [outcome for outcome in outcomes if outcome.drawn]
 
     def say() -> None:
         if json:
-            print(js.dumps(results if figure == "all" else results[0], indent=2))
+            print(js.dumps(results if figure == run.ALL else results[0], indent=2))
         else:
-            _print(source, outcomes, lab, folder, seconds, undrawn)
+            _print(work.source, outcomes, work.lab, folder, seconds, work.undrawn)
 
     unsaid = said(say)
     for outcome in outcomes:
         for line in [*([outcome.missing] if outcome.missing else []), *outcome.failures]:
             print(f"headway: {outcome.figure.name}: {line}", file=sys.stderr)
-    for name, error in undrawn.items():
+    for name, error in work.undrawn.items():
         print(f"headway: {name}: {error}", file=sys.stderr)
-    if publish and made:
-        _publish(source, outcomes)
+    if publish and any(outcome.drawn for outcome in outcomes):
+        _publish(work.source, outcomes)
     if unsaid:
         raise unsaid
-    if not made or undrawn or any(outcome.failures for outcome in outcomes):
+    if work.has_failed(outcomes):
         raise typer.Exit(1)
-
-
-def _stand_ins(given: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for text in given:
-        name, equals, spec = text.partition("=")
-        if not (name and equals and spec):
-            raise UsageError(f"--stand-in '{text}': write NAME=SPEC, such as owl=aurora")
-        found[name] = spec
-    return found
 
 
 def _make(
@@ -222,6 +200,7 @@ def _make(
 def _publish(paper: Paper, outcomes: Sequence[Outcome]) -> None:
     from headway.files import make_folder
     from headway.reproduce.publish import publish
+    from headway.reproduce.run import RESULTS
 
     make_folder(RESULTS / "img", "--publish")
     with kept_in(RESULTS):

@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TypedDict
 
 import typer
 
@@ -174,7 +174,16 @@ def readable(link: str | None, opened: ExitStack) -> str | None:
     return f"{spooled(name)}{colon}{settings}" if is_stream(name) else link
 
 
-def _list(entries: list[dict[str, Any]], json: bool) -> None:
+class Listed(TypedDict):
+    """A running shell, as `headway shell --list --json` prints it. It has further keys."""
+
+    pid: int
+    slice: str
+    hosts: list[object]
+    command: str
+
+
+def _list(entries: list[Listed], json: bool) -> None:
     if json:
         print(js.dumps(entries, indent=2))
         return

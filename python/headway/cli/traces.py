@@ -3,7 +3,7 @@
 import json as js
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -221,7 +221,7 @@ def plot(
             file=sys.stderr,
         )
         step = longer
-    rates: dict[str, Any] = {shown(called(name)): trace.rates_mbps(step) for name, trace in found.items()}
+    rates = {shown(called(name)): trace.rates_mbps(step) for name, trace in found.items()}
 
     from headway.report.lines import rates_over_time
     from headway.report.svg import png, standalone

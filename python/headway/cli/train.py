@@ -6,7 +6,7 @@ import json as js
 import sys
 from contextlib import closing, contextmanager
 from pathlib import Path  # noqa: TC003  # Typer reads it
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -147,7 +147,7 @@ def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool
     results_in(folder, "the models are")
     schemes = run.schemes_of(found)
     if json:
-        named: dict[str, Any] = {"schemes": schemes}
+        named: dict[str, object] = {"schemes": schemes}
         # What was asked for counts, not what failed: several seeds of one system are one scheme.
         if len({chosen.model for chosen, _ in planned}) == 1:
             named["scheme"] = next(iter(schemes.values()), None)

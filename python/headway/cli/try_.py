@@ -10,7 +10,7 @@ import typer
 from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.usage import Json, console, table_of, words
+from headway.cli.usage import Json, console, table_of
 from headway.path_trial.plan import (
     LEAST_MINUTES,
     LEAST_SECONDS,
@@ -21,6 +21,7 @@ from headway.path_trial.plan import (
 )
 from headway.path_trial.wire import PORT
 from headway.streams import plain, report_stream, results_in, said, shown
+from headway.text import words
 
 if TYPE_CHECKING:
     from headway.path_trial.run import End, Trial

@@ -2,7 +2,6 @@
 
 import json as js
 import sys
-from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -10,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from headway import ending
-from headway._native import RunError, UsageError
+from headway._native import RunError
 from headway.cli.paths import FOLDER, MODEL, Commands, Names
-from headway.cli.usage import EPILOG, Json, console, table_of, words
+from headway.cli.usage import EPILOG, Json, console, table_of
 from headway.streams import plain, shown
-from headway.text import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from headway.tune.learner import LearningPolicy
     from headway.tune.status import AgentStatus, HostStatus, Status
 
 app = Commands(
@@ -122,40 +119,30 @@ def host(
     Then defaults are restored.
     """
     _need()
-    from headway.tune import link
-    from headway.tune.command import run_hosts
-    from headway.tune.host import HostOptions
+    from headway.tune.command import HostRequest, serve_hosts
 
-    urls = [link.checked(text.partition("=")[0], "--agent") for text in _split(agent)]
-    safe = link.security(key=key, peers=None, insecure=insecure, urls=urls)
-    agents = [link.endpoint(text, "--agent", safe) for text in _split(agent)]
-    known = name or _own_name()
-    options = [
-        HostOptions(
-            name=known if hosts == 1 else f"{known}-{index}",
-            t1_s=seconds(t1, "--t1"),
-            t2_s=seconds(t2, "--t2"),
-            restore_after_s=seconds(restore_after, "--restore-after"),
-            cutoff_hz=cutoff,
-        )
-        for index in range(hosts)
-    ]
-    code = run_hosts(
-        options,
-        agents,
-        safe,
-        socket=socket,
+    asked = HostRequest(
+        name=name,
+        agents=agent,
         source=source.value,
         controller=controller,
-        ports=_ports(ports),
+        ports=ports,
         everywhere=everywhere,
-        headwayd=str(headwayd) if headwayd else None,
+        headwayd=headwayd,
         scenario=scenario,
+        hosts=hosts,
         flows=flows,
+        t1=t1,
+        t2=t2,
+        restore_after=restore_after,
+        cutoff_hz=cutoff,
         seed=seed,
+        key=key,
+        insecure=insecure,
+        socket=socket,
         tied=tied,
     )
-    return _said(code, "the flows have their default windows again")
+    return _said(serve_hosts(asked), "the flows have their default windows again")
 
 
 @app.command(epilog=EPILOG["tune agent"])
@@ -205,46 +192,26 @@ def agent(
 ) -> int:
     """Serve hosts: answer their flows' statistics with settings, until Ctrl-C."""
     _need()
-    from headway.files import alone_in, make_folder
-    from headway.tune import link
-    from headway.tune.agent import Agent
-    from headway.tune.command import run_agent
-    from headway.tune.policy import Fixed, ModelPolicy, Policy, read_settings
+    from headway.tune.command import AgentRequest, serve_agent
 
-    if (model is None) == (fixed is None):
-        raise UsageError("tune agent: give one of --model NAME|DIR and --fixed rtprop_window=2s,btlbw_window=4")
-    if learn and not model:
-        raise UsageError("--learn needs --model NAME|DIR, the model to begin with")
-    if state and not learn:
-        raise UsageError("--state needs --learn, because it keeps what is learned")
-    where = link.checked(bind, "--bind")
-    others = _split(neighbours) if neighbours else []
-    urls = [where, *(link.checked(text.partition("=")[0], "--neighbours") for text in others)]
-    safe = link.security(key=key, peers=peers, insecure=insecure, urls=urls)
-    if key and not peers:
-        raise UsageError("--key needs --peers DIR, the public keys that may connect")
-    learner = _learner() if learn else None
-    with alone_in(make_folder(state, "--state"), "--state") if state else nullcontext():
-        policy: Policy
-        if learner and model:
-            policy = learner(model, seed, state)
-        else:
-            policy = ModelPolicy.load(model, seed) if model else Fixed(read_settings(fixed or "", "--fixed"))
-        served = Agent(
-            name,
-            policy,
-            where,
-            safe,
-            [link.endpoint(text, "--neighbours", safe) for text in others],
-            share_every_s=seconds(share_every, "--share-every"),
-            seed=seed,
-        )
-        code = run_agent(served, socket, tied=tied)
-    if unsaved := getattr(policy, "unsaved", None):
-        raise RunError(f"what the agent learned since it was last saved is lost: {unsaved}")
-    return _said(
-        code, f"what it has learned is in {shown(state)}" if state else "hosts set their default windows again"
+    asked = AgentRequest(
+        name=name,
+        model=model,
+        fixed=fixed,
+        learn=learn,
+        state=state,
+        bind=bind,
+        neighbours=neighbours,
+        share_every=share_every,
+        peers=peers,
+        seed=seed,
+        key=key,
+        insecure=insecure,
+        socket=socket,
+        tied=tied,
     )
+    left = f"what it has learned is in {shown(state)}" if state else "hosts set their default windows again"
+    return _said(serve_agent(asked), left)
 
 
 def _said(code: int, what: str) -> int:
@@ -327,32 +294,3 @@ def _need() -> None:
 
     for module in ("zmq", "msgspec"):
         need(module, "tune")
-
-
-def _learner() -> "type[LearningPolicy]":
-    from headway.extras import need
-
-    for module in ("torch", "stable_baselines3", "safetensors"):
-        need(module, "train")
-    from headway.tune.learner import LearningPolicy
-
-    return LearningPolicy
-
-
-def _split(text: str) -> list[str]:
-    return words(text, "--agent")
-
-
-def _own_name() -> str:
-    import socket
-
-    return socket.gethostname() or "host"
-
-
-def _ports(text: str | None) -> frozenset[int]:
-    found = set()
-    for word in words(text, "--ports") if text else []:
-        if not word.isdigit() or not 1 <= int(word) <= 65535:
-            raise UsageError(f"--ports '{word}': not a port; write 443,5201")
-        found.add(int(word))
-    return frozenset(found)

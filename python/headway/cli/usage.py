@@ -1,8 +1,6 @@
 """Help of commands: examples, and wrong usage in one line."""
 
 import math
-import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +11,6 @@ import typer
 from typer.exceptions import TyperException
 
 from headway import ending
-from headway._native import UsageError
 from headway.streams import screen, shown
 from headway.text import LONGEST_S
 
@@ -137,28 +134,6 @@ def one_line(error: TyperException) -> str:
     elif message.startswith(("missing", "got", "option")):
         message = f"{message}; for example: {EXAMPLES.get(command) or EXAMPLES[path[0] if path else 'headway']}"
     return f"{command}: {message}" if command else message
-
-
-def words(text: str, option: str) -> list[str]:
-    """Splits a list with commas: `a:k=1,m=2,b` is `a:k=1:m=2` and b.
-
-    A file whose path has commas is one word. Raises UsageError if an item is empty or comes twice.
-    """
-    # A list may be longer than any path: pathlib raises there, os.path says no.
-    if "/" in text and os.path.isfile(text):
-        return [text]
-    found: list[str] = []
-    for word in (part.strip() for part in text.split(",")):
-        if found and ":" in found[-1] and re.fullmatch(r"[a-z_-]+=[^:/]*", word):
-            found[-1] += f":{word}"  # The item is another parameter of the scheme before it.
-        else:
-            found.append(word)
-    if not all(found):
-        raise UsageError(f"{option} '{text}': an empty name; write names with commas between them: a,b")
-    for index, word in enumerate(found):
-        if word in found[:index]:
-            raise UsageError(f"{option} '{text}': {word} comes twice; name it once")
-    return found
 
 
 def console(piped: int = WIDE) -> "Console":

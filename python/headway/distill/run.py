@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import numpy as np
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from headway.distill.teacher import Teacher
+    from headway.train.rows import ScoreRow
 
 Array = np.ndarray[Any, Any]
 
@@ -73,6 +74,18 @@ class Screen(Protocol):
         ...
 
 
+class DistilledRow(TypedDict):
+    """The result of a distillation, as `headway distill --json` prints it."""
+
+    model: str
+    """The model's folder."""
+    id: str
+    action_error: float
+    action_spread: float
+    scores: dict[str, list[ScoreRow]]
+    wall_s: float
+
+
 @dataclass
 class Distilled:
     """The result of a distillation."""
@@ -87,6 +100,17 @@ class Distilled:
     scores: dict[str, list[Score]] = field(default_factory=dict)
     """Scores of `teacher` and `student` on the teacher's validation scenarios."""
     seconds: float = 0.0
+
+    def json(self) -> DistilledRow:
+        """Returns the result as `headway distill --json` prints it."""
+        return {
+            "model": str(self.folder),
+            "id": self.id,
+            "action_error": self.error,
+            "action_spread": self.spread,
+            "scores": {who: [score.row() for score in scores] for who, scores in self.scores.items()},
+            "wall_s": round(self.seconds, 1),
+        }
 
 
 def distill(
@@ -241,7 +265,7 @@ def _validate(teacher: Teacher, act: Callable[[Array], Array]) -> list[Score]:
     return scores
 
 
-def _training(teacher: Teacher, plan: Plan, seed: int, command: str, seconds: float) -> dict[str, Any]:
+def _training(teacher: Teacher, plan: Plan, seed: int, command: str, seconds: float) -> dict[str, object]:
     config = EnvConfig.of({key: teacher.config[key] for key in ("agent", "env", "reward")})
     return {
         "command": command,

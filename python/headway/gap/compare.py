@@ -9,7 +9,7 @@ from headway.runs.pairs import offsets_of
 from headway.runs.task import kernel_schemes
 from headway.stats import block_of_known
 from headway.stats.means import Metric, mean, percent
-from headway.summary import Offsets, in_blocks
+from headway.summary import Offsets, Seeded, in_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,6 +97,13 @@ class Row(WorldGap):
     """The gap of a learned scheme in the kernel; None without such runs."""
 
 
+class Pair(Seeded):
+    """A run of the simulator, and the run of another world with the same seed."""
+
+    sim: Run
+    real: Run
+
+
 def compare(
     scenarios: Sequence[Scenario],
     schemes: Sequence[str],
@@ -167,7 +174,8 @@ def _compared(
 ) -> WorldGap | None:
     """Compares the runs of `world` with those of the simulator; None if there are none."""
     seconds = settings.seconds or scenario.seconds
-    pairs, unfit = [], []
+    pairs: list[tuple[Run, Run]] = []
+    unfit: list[Run] = []
     for number, seed in enumerate(all_seeds(settings)):
         sim, real = (find(Task(w, scenario, scheme, seed, seconds, settings.warmup)) for w in (SIM, world))
         # A new model of the same name is another scheme. Rax has an id in the kernel only.
@@ -181,10 +189,9 @@ def _compared(
             pairs.append((sim, real))
     if not pairs and not unfit:
         return None
-    ordered, block = in_blocks(
-        [{SIM: s, world: r, "seed": s["seed"], "seconds": seconds} for s, r in pairs], starts
-    )
-    gaps = _gaps(world, [(p[SIM], p[world]) for p in ordered], block)
+    together: list[Pair] = [{"sim": s, "real": r, "seed": s["seed"], "seconds": seconds} for s, r in pairs]
+    ordered, block = in_blocks(together, starts)
+    gaps = _gaps(world, [(p["sim"], p["real"]) for p in ordered], block)
     limits = _target(world, scenario, scheme)
     real_runs = [real for _, real in pairs] + unfit
     return {

@@ -58,7 +58,7 @@ def _always_the_same(node: Any) -> bool:
     return node.domain in STANDARD and not (has_graph or is_drawn)
 
 
-def _outputs(onnx: Any, proto: Any, node: Any, given: list[Any]) -> dict[str, Any]:
+def _outputs(onnx: Any, proto: Any, node: Any, given: list[Any]) -> dict[str, object]:
     """What the node alone makes of these initializers, by name."""
     helper = onnx.helper
     names = [name for name in node.output if name]

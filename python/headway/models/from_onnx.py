@@ -9,7 +9,7 @@ import re
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from headway.models.folder import CARD, GOLDEN, WEIGHTS
 from headway.models.run_onnx import TOLERANCE, rollout
 from headway.models.to_onnx import GATES, LEAKY_SLOPE, OPERATORS
 from headway.models.writer import weights_file, write
+
+if TYPE_CHECKING:
+    from headway.models.net import MaskCard, NetCard
 
 Array = np.ndarray[Any, Any]
 
@@ -131,7 +134,7 @@ def _of_given(said: str, out: Path, card: Path, graph: str) -> str:
     return said
 
 
-def _check_width(proto: Any, net: dict[str, Any], seen: int, card: Path) -> None:
+def _check_width(proto: Any, net: NetCard, seen: int, card: Path) -> None:
     """Raises UsageError unless the graph takes as many numbers as the card's observation has."""
     first = _inputs(proto)[0]
     takes = net["layers"][0]
@@ -322,7 +325,7 @@ def _card(path: Path) -> tuple[dict[str, Any], str | None, int]:
     return kept, card.get("weights_sha256"), seen.get("rows", 1) * seen["history"] * len(seen["features"])
 
 
-def network(proto: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+def network(proto: Any) -> tuple[NetCard, dict[str, Array]]:
     """The graph as a card's `[net]` and its tensors.
 
     Raises UsageError where it is no such network.
@@ -361,7 +364,7 @@ class _Chain:
         self.constants = constants
         self.makers = makers
         """The node of each output."""
-        self.mask: dict[str, Any] | None = None
+        self.mask: MaskCard | None = None
         self.kind = "mlp"
         self.recurrent: list[int] = []
         self.dense: list[int] = []
@@ -369,9 +372,9 @@ class _Chain:
         self.activations: list[str] = []
         self.tensors: dict[str, Array] = {}
 
-    def net(self) -> dict[str, Any]:
+    def net(self) -> NetCard:
         layers = [self.inputs, *self.recurrent, *self.dense]
-        net: dict[str, Any] = {"kind": self.kind, "layers": layers, "activations": self.activations}
+        net: NetCard = {"kind": self.kind, "layers": layers, "activations": self.activations}
         if len(self.recurrent) > 1:
             net["recurrent_layers"] = len(self.recurrent)
         if self.mask is not None:

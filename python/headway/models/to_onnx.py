@@ -11,6 +11,7 @@ from headway.extras import need
 
 if TYPE_CHECKING:
     from headway.models.folder import Model
+    from headway.models.net import NetCard
 
 Array = np.ndarray[Any, Any]
 
@@ -20,6 +21,8 @@ LEAKY_SLOPE = 0.01
 """Below zero, as PyTorch has it."""
 OPERATORS = {"tanh": "Tanh", "relu": "Relu", "leaky-relu": "LeakyRelu", "sigmoid": "Sigmoid"}
 """Our activations and ONNX's; identity has no node."""
+SLOPES = {"leaky-relu": {"alpha": LEAKY_SLOPE}}
+"""Attributes of the nodes that have some."""
 GATES = {"gru": (1, 0, 2), "lstm": (0, 3, 1, 2)}
 """ONNX's order of gates in PyTorch's: GRU z, r, h of r, z, n; LSTM i, o, f, c of i, f, g, o."""
 
@@ -36,7 +39,7 @@ def export(model: Model) -> tuple[bytes, float]:
         UsageError: The package onnx is missing, or the network is one of whole numbers.
         RunError: The graph is not valid, or its outputs differ by more than 1e-5.
     """
-    net = model.card["net"]
+    net: NetCard = model.card["net"]
     if net["kind"] == "int8":
         raise UsageError(f"{model.title}: an int8 network has no ONNX graph; export the model that it was made of")
     onnx = need("onnx")
@@ -52,8 +55,7 @@ def export(model: Model) -> tuple[bytes, float]:
     for n, activation in enumerate(net["activations"]):
         x = _dense(graph, n, x, tensors, bool(recurrent))
         if activation in OPERATORS:
-            slope: dict[str, Any] = {"alpha": LEAKY_SLOPE} if activation == "leaky-relu" else {}
-            x = graph.node(OPERATORS[activation], [x], **slope)
+            x = graph.node(OPERATORS[activation], [x], None, **SLOPES.get(activation, {}))
     graph.output(x, f"output{single}", [*(["steps"] if recurrent else []), "batch", net["layers"][-1]])
     proto = graph.model(model.title, {"headway_model": model.id})
     try:
@@ -63,16 +65,17 @@ def export(model: Model) -> tuple[bytes, float]:
     return proto.SerializeToString(deterministic=True), _check(proto, model)
 
 
-def _recurrent_layers(net: dict[str, Any]) -> int:
+def _recurrent_layers(net: NetCard) -> int:
     return 0 if net["kind"] == "mlp" else int(net.get("recurrent_layers") or 1)
 
 
-def _mask(graph: _Graph, x: str, net: dict[str, Any], tensors: dict[str, Array], steps: bool) -> str:
+def _mask(graph: _Graph, x: str, net: NetCard, tensors: dict[str, Array], steps: bool) -> str:
     """The inputs times what the mask makes of them.
 
     That is 1, or sigmoid(weight x known + bias) where known is above 0.
     """
-    inputs, (features, known, masked) = net["layers"][0], (net["mask"][k] for k in ("features", "known", "masked"))
+    inputs, mask = net["layers"][0], net["mask"]
+    features, known, masked = mask["features"], mask["known"], mask["masked"]
     begins = np.arange(0, inputs, features)
     # Row after row, where the masked inputs are.
     places = np.eye(inputs, dtype=np.float32)[(begins[:, np.newaxis] + masked).ravel()]
@@ -132,7 +135,7 @@ class _Graph:
         self.nodes: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
-        self.constants: dict[str, Any] = {}
+        self.constants: dict[str, object] = {}
 
     def input(self, name: str, shape: list[Any]) -> str:
         self.inputs.append(self.onnx.helper.make_tensor_value_info(name, self.onnx.TensorProto.FLOAT, shape))

@@ -11,7 +11,7 @@ import json
 import socket
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from headway._native import RunError, UsageError
 from headway.netwatch.source import Counters, PortReading, Reading
@@ -28,6 +28,18 @@ ENDS_WITHIN_S = 2.0
 SILENT_S = 30.0
 """os-ken reports once a period that it is alive. It is ended after silence for this long and for
 five periods."""
+
+
+class Said(TypedDict):
+    """A line of os-ken's process about a switch."""
+
+    what: str
+    """`ports`, or what happened to the switch."""
+    datapath: int
+    ports: NotRequired[list[list[int]]]
+    """The number of each port, and its counters."""
+    asked_s: NotRequired[float]
+    took_s: NotRequired[float]
 
 
 class OpenFlowSource:
@@ -103,7 +115,7 @@ class OpenFlowSource:
     def _silent_s(self) -> float:
         return max(SILENT_S, 5 * self._period_s)
 
-    def _heard(self, said: dict[str, Any], sink: Sink) -> None:
+    def _heard(self, said: Said, sink: Sink) -> None:
         # An unknown switch has no name, and is counted.
         name = self._names.get(said["datapath"], "")
         if said["what"] != "ports":

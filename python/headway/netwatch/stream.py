@@ -8,14 +8,14 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
     from headway.netwatch.watch import PathState, Snapshot
 
@@ -165,7 +165,7 @@ class EventStream(Response):
                 await asyncio.gather(*ends, return_exceptions=True)
 
     async def _send(self, subscriber: Subscriber, send: Send) -> None:
-        async def put(message: dict[str, Any]) -> None:
+        async def put(message: Message) -> None:
             async with asyncio.timeout(PATIENCE_S):
                 await send(message)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import UsageError
 from headway.from_toml import Checks, read
@@ -104,7 +104,7 @@ def load(path: FilePath) -> Topology:
     return parse(read(path), str(path))
 
 
-def parse(data: dict[str, Any], origin: str) -> Topology:
+def parse(data: dict[str, object], origin: str) -> Topology:
     """Checks what a file says. Raises UsageError."""
     return _Parser(origin).topology(data)
 
@@ -112,7 +112,7 @@ def parse(data: dict[str, Any], origin: str) -> Topology:
 class _Parser(Checks):
     MOST = MOST
 
-    def topology(self, data: dict[str, Any]) -> Topology:
+    def topology(self, data: dict[str, object]) -> Topology:
         self._keys(data, "", {"netwatch", "openflow", "switch", "link", "path"})
         settings = self._table(data, "netwatch")
         self._keys(settings, "[netwatch]", {"period", "stale_after"})
@@ -155,7 +155,7 @@ class _Parser(Checks):
             self._openflow(self._table(data, "openflow")),
         )
 
-    def _switch(self, where: str, entry: dict[str, Any]) -> Switch:
+    def _switch(self, where: str, entry: dict[str, object]) -> Switch:
         self._keys(entry, where, {"name", "known", "datapath", "interfaces", "namespace"})
         name = self._name(entry, where)
         known = entry.get("known", True)
@@ -188,7 +188,7 @@ class _Parser(Checks):
                 if other != switch.name:
                     self._wrong("[[switch]]", f"'{other}' and '{switch.name}' have the same datapath")
 
-    def _link(self, where: str, entry: dict[str, Any], switches: dict[str, Switch]) -> list[tuple[Link, int]]:
+    def _link(self, where: str, entry: dict[str, object], switches: dict[str, Switch]) -> list[tuple[Link, int]]:
         self._keys(entry, where, {"ends", "capacity", "capacity_back", "line_rate"})
         ends = entry.get("ends")
         if not (isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, str) for end in ends)):
@@ -220,7 +220,7 @@ class _Parser(Checks):
         return found
 
     def _path(
-        self, where: str, entry: dict[str, Any], switches: dict[str, Switch], links: dict[tuple[str, str], Link]
+        self, where: str, entry: dict[str, object], switches: dict[str, Switch], links: dict[tuple[str, str], Link]
     ) -> Path:
         self._keys(entry, where, {"name", "switches", "to", "source", "destination"})
         name = self._name(entry, where)
@@ -243,18 +243,20 @@ class _Parser(Checks):
         source, destination = (self._prefix(entry, where, key) for key in ("source", "destination"))
         return Path(name, tuple(via), tuple(ports), source, destination)
 
-    def _openflow(self, entry: dict[str, Any]) -> OpenFlow:
+    def _openflow(self, entry: dict[str, object]) -> OpenFlow:
         self._keys(entry, "[openflow]", {"listen", "key", "cert", "ca"})
+        texts: dict[str, str] = {}
         for key, value in entry.items():
             if not isinstance(value, str):
                 self._wrong("[openflow]", f"{key} is text")
-        one = OpenFlow(**entry)
+            texts[key] = value
+        one = OpenFlow(**texts)
         address(one.listen, f"{self._origin}: [openflow] listen")
         if len({one.key is None, one.cert is None, one.ca is None}) > 1:
             self._wrong("[openflow]", "key, cert and ca belong together: give all three, or none on loopback")
         return one
 
-    def _seconds(self, entry: dict[str, Any], where: str, key: str, otherwise: float) -> float:
+    def _seconds(self, entry: dict[str, object], where: str, key: str, otherwise: float) -> float:
         value = entry.get(key)
         if value is None:
             return otherwise
@@ -264,7 +266,7 @@ class _Parser(Checks):
             self._wrong(where, f'{key} is a time from 50ms to 3600s; write {key} = "1s"')
         return seconds
 
-    def _prefix(self, entry: dict[str, Any], where: str, key: str) -> str:
+    def _prefix(self, entry: dict[str, object], where: str, key: str) -> str:
         try:
             return str(ipaddress.ip_network(str(entry.get(key, NOBODY))))
         except ValueError:

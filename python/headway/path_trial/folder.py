@@ -6,7 +6,7 @@ import json
 import os
 import platform
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from headway._native import RunError, UsageError, code_version
 from headway.files import write_atomic
@@ -33,8 +33,29 @@ NEEDED: dict[str, type | tuple[type, ...]] = {
 """What a row has to have, of these types."""
 CURE = "give another --out, or remove the folder"
 
-Row = dict[str, Any]
-"""`round` from 0, `place` in it, `scheme`, `controller`, `at` in UTC, `took_s`, and `Measured`."""
+
+class Row(TypedDict):
+    """A transfer, as rows.jsonl has it. From `throughput_mbps` on it is `Measured`."""
+
+    round: int
+    """From 0."""
+    place: int
+    """In the round, from 0."""
+    scheme: str
+    controller: str
+    """The kernel's name of the scheme."""
+    at: str
+    """When it ended, in UTC."""
+    took_s: float
+    throughput_mbps: float
+    rtt_min_ms: float
+    rtt_p50_ms: float
+    rtt_p95_ms: float
+    retransmitted: float
+    window_limited: float
+    buffer_limited: float
+    samples: int
+    bytes: int
 
 
 class TrialFolder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from headway.path_trial.verdicts import means, whole_rounds
 from headway.report.scatter import Across, throughput_against_delay
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headway.path_trial.folder import Row
+    from headway.report.scatter import Placed
     from headway.report.svg import Spec
+    from headway.stats.means import Metric
 
 P95_RTT = Across("rtt_p95_ms", "p95 of smoothed RTT", "ms", "p95 RTT", digits=1)
 
@@ -22,8 +24,9 @@ def picture(rows: Sequence[Row], schemes: Sequence[str], to: str) -> Spec:
     """Means of all whole rounds, with 95% ellipses from five rounds on, or else whiskers."""
     rounds = whole_rounds(rows, schemes)
     # No trial knows what its path could have carried.
-    unknown = {"model": None, "utilisation": {"mean": None}}
-    points = [row | unknown for row in means(rounds, schemes)]
+    unknown: Metric = {"mean": None, "ci95": None}
+    more = {"model": None, "utilisation": unknown}
+    points = [cast("Placed", {**row, **more}) for row in means(rounds, schemes)]
     regions = {}
     for scheme in schemes:
         rtts = [one[scheme]["rtt_p95_ms"] for one in rounds]

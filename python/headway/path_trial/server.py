@@ -21,7 +21,6 @@ from headway.path_trial import wire
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from typing import Any
 
 BUFFER = 1 << 20
 
@@ -197,13 +196,13 @@ class Server:
         self._tell(f"{who}: {came / 1e6:.1f} MB in {took_s:.1f} s")
         wire.send(connection, {"bytes": came}, limits.handshake_s)
 
-    def _seconds(self, request: dict[str, Any]) -> float:
+    def _seconds(self, request: dict[str, object]) -> float:
         seconds = wire.number(request, "seconds")
         if not 0 < seconds <= self._limits.seconds:
             raise _RefusalError(f"seconds must be above 0 and at most {self._limits.seconds:g}")
         return seconds
 
-    def _token_name(self, request: dict[str, Any], nonce: str, seconds: float) -> str | None:
+    def _token_name(self, request: dict[str, object], nonce: str, seconds: float) -> str | None:
         """The name of the client's token; None where no token is needed."""
         if self._tokens is None:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from headway._native import RunError, UsageError
 from headway.path_trial.transfer import BusyError, EndedError, Measured
@@ -119,7 +119,7 @@ def run(
                 warn(f"{error}; this round does not count")
                 asked.wait(PATIENCE_S * 2 ** (failures - 1))
                 break
-            row: Row = {
+            row = {
                 "round": number,
                 "place": place,
                 "scheme": scheme,
@@ -129,7 +129,7 @@ def run(
                 **asdict(found),
             }
             folder.begin(plan)
-            folder.add(row)
+            folder.add(cast("Row", row))
             tell(min(spent() / budget, 1.0))
         else:
             failures, longest = 0, spent() - at

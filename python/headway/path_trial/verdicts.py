@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, cast, get_args
 
 from headway.compare import Both, Measure, Zone
 from headway.path_trial.trial import LEAST_ROUNDS
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
     from headway.path_trial.folder import Row
 
-MEASURES = (
+Compared = Literal["throughput_mbps", "rtt_p50_ms", "rtt_p95_ms", "retransmitted"]
+MEASURES: tuple[Measure[Compared], ...] = (
     Measure("throughput_mbps", "throughput", "%", 1.0, more=True),
     Measure("rtt_p50_ms", "p50 RTT", "ms", 0.01),
     Measure("rtt_p95_ms", "p95 RTT", "ms", 0.01),
     Measure("retransmitted", "retransmissions", "percentage points", 0.1, scale=100.0),
 )
 """What is compared. The margin of a measure in ms is a share of the first scheme's mean."""
-SHOWN = (
+Shown = Literal[
     "throughput_mbps",
     "rtt_min_ms",
     "rtt_p50_ms",
@@ -33,9 +34,10 @@ SHOWN = (
     "retransmitted",
     "window_limited",
     "buffer_limited",
-)
+]
+SHOWN: tuple[Shown, ...] = get_args(Shown)
 """The means that are shown of each scheme."""
-COLUMNS = {
+COLUMNS: dict[Shown, tuple[str, float]] = {
     "throughput_mbps": ("throughput Mbit/s", 1),
     "rtt_min_ms": ("min RTT ms", 1),
     "rtt_p50_ms": ("p50 RTT ms", 1),
@@ -47,7 +49,7 @@ MANY = 1000
 """Beyond this many rounds it is only said that more may be needed."""
 HELD_BACK = 0.1
 """From this share of its time on, what holds a transfer back is worth a warning."""
-HOLDS_BACK = {
+HOLDS_BACK: dict[Shown, tuple[str, str]] = {
     "window_limited": ("the receiver's window", "net.ipv4.tcp_rmem there"),
     "buffer_limited": ("this machine's send buffer", "net.ipv4.tcp_wmem here"),
 }
@@ -57,6 +59,20 @@ OPEN = {Zone.NOT_WORSE, Zone.NOT_BETTER, Zone.UNCLEAR}
 
 Round = dict[str, "Row"]
 """A row for each scheme."""
+
+
+class MeansRow(TypedDict):
+    """A scheme's means as `try.json` has them: each of SHOWN."""
+
+    scheme: str
+    rounds: int
+    throughput_mbps: Metric
+    rtt_min_ms: Metric
+    rtt_p50_ms: Metric
+    rtt_p95_ms: Metric
+    retransmitted: Metric
+    window_limited: Metric
+    buffer_limited: Metric
 
 
 class VerdictRow(TypedDict):
@@ -81,9 +97,8 @@ class Summary(TypedDict):
     """Whole ones: those in which every scheme has sent."""
     summary: str
     """The verdict in one sentence: what the verdicts of all measures come to."""
-    results: list[dict[str, Any]]
-    """A row for each scheme: `scheme`, `rounds`, and each of SHOWN with its mean and its
-    interval."""
+    results: list[MeansRow]
+    """A row for each scheme."""
     verdicts: list[VerdictRow]
     notes: list[str]
     """What makes verdicts doubtful, a line each."""
@@ -94,7 +109,7 @@ class Verdict(NamedTuple):
 
     scheme: str
     against: str
-    measure: Measure
+    measure: Measure[Compared]
     rounds: int
     difference: Metric
     """How far the scheme lies above the other, in the measure's unit, with the interval that was
@@ -124,16 +139,17 @@ def whole_rounds(rows: Sequence[Row], schemes: Sequence[str]) -> list[Round]:
     return [found[number] for number in sorted(found) if found[number].keys() >= set(schemes)]
 
 
-def means(rounds: Sequence[Round], schemes: Sequence[str]) -> list[dict[str, Any]]:
+def means(rounds: Sequence[Round], schemes: Sequence[str]) -> list[MeansRow]:
     """A row for each scheme: how many rounds, and each of SHOWN with its mean and its interval."""
-    return [
+    found = (
         {
             "scheme": scheme,
             "rounds": len(rounds),
             **{metric: mean([one[scheme][metric] for one in rounds]) for metric in SHOWN},
         }
         for scheme in schemes
-    ]
+    )
+    return [cast("MeansRow", row) for row in found]
 
 
 def verdicts(rounds: Sequence[Round], schemes: Sequence[str]) -> list[Verdict]:
@@ -232,7 +248,7 @@ def notes(
     return found
 
 
-def _verdict(rounds: Sequence[Round], scheme: str, against: str, measure: Measure) -> Verdict:
+def _verdict(rounds: Sequence[Round], scheme: str, against: str, measure: Measure[Compared]) -> Verdict:
     first, second = ([one[name][measure.metric] for one in rounds] for name in (against, scheme))
     if measure.unit == "ms" and rounds:
         measure = measure._replace(margin=measure.margin * math.fsum(first) / len(first))
@@ -246,7 +262,7 @@ def _verdict(rounds: Sequence[Round], scheme: str, against: str, measure: Measur
 def _sentence(
     scheme: str,
     against: str,
-    measure: Measure,
+    measure: Measure[Compared],
     both: Both,
     found: Metric,
     zone: Zone,
@@ -272,7 +288,7 @@ def _sentence(
     return f"Over this path {scheme} had {size} ({ends}) {word} {title} than {against}{may_be_equal}; {count}."
 
 
-def _difference(measure: Measure, found: Metric) -> tuple[str, str, str]:
+def _difference(measure: Measure[Compared], found: Metric) -> tuple[str, str, str]:
     """The size of a difference, the interval of that, and whether it is more or less.
 
     Args:
@@ -288,11 +304,11 @@ def _difference(measure: Measure, found: Metric) -> tuple[str, str, str]:
     return _amount(number(abs(middle)), measure), ends, word
 
 
-def _less(measure: Measure) -> str:
+def _less(measure: Measure[Compared]) -> str:
     return "fewer" if measure.title == "retransmissions" else "less"
 
 
-def _enough(measure: Measure, both: Both) -> int | None:
+def _enough(measure: Measure[Compared], both: Both) -> int | None:
     """The least number of further rounds whose interval leaves 0 or fits in the margin.
 
     They are beyond those made. It is at most MANY. It is that of rounds like these: the interval
@@ -315,12 +331,12 @@ def _enough(measure: Measure, both: Both) -> int | None:
     return more if more <= MANY else None
 
 
-def _margin(measure: Measure) -> str:
+def _margin(measure: Measure[Compared]) -> str:
     """Within what the two are equal."""
     return _amount(f"{measure.margin:.3g}", measure)
 
 
-def _amount(text: str, measure: Measure) -> str:
+def _amount(text: str, measure: Measure[Compared]) -> str:
     """A number with its unit."""
     return f"{text}{measure.unit}" if measure.unit == "%" else f"{text} {measure.unit}"
 

@@ -15,7 +15,7 @@ import hashlib
 import hmac
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import socket
@@ -35,7 +35,7 @@ class MalformedError(Exception):
     """What came is not a line of ours, or the stream ended before it was whole."""
 
 
-def send(connection: socket.socket, said: dict[str, Any], within_s: float) -> None:
+def send(connection: socket.socket, said: dict[str, object], within_s: float) -> None:
     """Sends a line. Raises OSError, also TimeoutError."""
     connection.settimeout(within_s)
     connection.sendall(json.dumps(said).encode() + b"\n")
@@ -45,7 +45,7 @@ def receive(
     connection: socket.socket,
     within_s: float,
     look: Callable[[], None] = lambda: None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Receives a line, behind which nothing may come.
 
     Args:
@@ -81,7 +81,7 @@ def receive(
     return said
 
 
-def number(said: dict[str, Any], key: str) -> float:
+def number(said: dict[str, object], key: str) -> float:
     """A number of a line, at least 0. Raises MalformedError."""
     found = said.get(key)
     if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 <= found < 1e18:

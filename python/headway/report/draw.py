@@ -4,13 +4,18 @@ A line of JSON is a chart. The answer is a line, `done BYTES` and the picture af
 WHY`.
 """
 
+from __future__ import annotations
+
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headway.report.svg import Chart
 
 
-def picture(chart: dict[str, Any]) -> bytes:
-    """Draws a chart: its `spec` as SVG, or as PNG if it has a `scale`."""
+def picture(chart: Chart) -> bytes:
+    """Draws a chart."""
     import vl_convert
 
     if "scale" in chart:

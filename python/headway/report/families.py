@@ -1,9 +1,12 @@
 """Sweeps: the scenarios of one file that differ in one setting."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from headway._native import SweepFacts
 
 UNITS = (
     {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0},
@@ -12,6 +15,13 @@ UNITS = (
     {"pkt": 1.0},
     {"": 1.0},
 )
+
+
+class Swept(TypedDict):
+    """What a scenario says of its sweep. The facts of a bench have further keys."""
+
+    name: str
+    sweep: "SweepFacts | None"
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class Family:
     """The value of each scenario, ascending, in `unit`."""
 
 
-def families(scenarios: Sequence[Mapping[str, Any]]) -> list[Family]:
+def families(scenarios: Sequence[Swept]) -> list[Family]:
     """Returns the sweeps with at least two scenarios here, whose values have units of one kind.
 
     Args:

@@ -9,6 +9,10 @@ HEIGHT = 15.0
 """Height of a line of characters, with the room that letters need above and below."""
 
 
+Label = tuple[str, float, float]
+"""Alignment, dx and dy in pixels."""
+
+
 class Box(NamedTuple):
     """A rectangle in pixels, y downwards."""
 
@@ -35,7 +39,7 @@ def place(
     drawn: Sequence[Box],
     size: tuple[int, int],
     written: Sequence[Box] = (),
-) -> list[tuple[str, float, float] | None]:
+) -> list[Label | None]:
     """Returns for each label its alignment (left, right, center) and offset from its point.
 
     The offset is (dx, dy). None means no room. The method is greedy: labels in turn take the

@@ -1,20 +1,30 @@
 """The columns of result tables and how their numbers are written."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headway.rows import MetricName
+    from headway.stats.means import Metric
+    from headway.summary import Metrics
+
+Name = TypeVar("Name", bound=str)
 
 
-class Column(NamedTuple):
+class Column(NamedTuple, Generic[Name]):
     """A column of numbers: its metric, title, unit and scale, and whether more is better."""
 
-    metric: str
+    metric: Name
     title: str
     unit: str
     scale: float = 1.0
     more: bool = False
 
 
-COLUMNS = (
+COLUMNS: tuple[Column[MetricName], ...] = (
     Column("throughput_mbps", "throughput", "Mbit/s", more=True),
     Column("delay_p95_ms", "p95 delay", "ms"),
     Column("utilisation", "utilisation", "%", 100, more=True),
@@ -26,7 +36,7 @@ COLUMNS = (
     Column("power", "power", "Mbit/s / s", more=True),
 )
 """Columns, the most important first: a narrow terminal shows the first ones."""
-MEANING = {
+MEANING: dict[MetricName, str] = {
     "delay_p95_ms": "p95 delay is the one-way delay that 95% of the packets stay below, propagation included",
     "utilisation": "utilisation is the share of the busiest link's capacity that all traffic on it used",
     "jain": "Jain's index is 1 if all flows get the same, and 1/n if one of n flows gets everything",
@@ -37,13 +47,13 @@ MEANING = {
 """What a column means, for columns whose title does not say it."""
 
 
-def meanings(columns: Sequence[Column]) -> str:
+def meanings(columns: Sequence[Column[MetricName]]) -> str:
     """Returns one line that explains these columns."""
     text = "; ".join(MEANING[c.metric] for c in columns if c.metric in MEANING)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def columns_for(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+def columns_for(rows: Sequence[Metrics]) -> list[Column[MetricName]]:
     """Returns the columns to show for a scenario's rows: those of metrics that apply.
 
     Convergence is shown only if there are several flows.
@@ -97,7 +107,7 @@ def spread(low: float, high: float, mean: float) -> str:
     return f"({ends[0]}\u2013{ends[1]})"
 
 
-def cell(metric: Mapping[str, Any], scale: float, shown: str = "{}") -> str:
+def cell(metric: Metric, scale: float, shown: str = "{}") -> str:
     """Writes a mean and its interval, times `scale`, for a table; `shown` has the interval in it.
 
     It writes a dash if they are unknown.

@@ -5,17 +5,14 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from importlib import resources
-from typing import Any
 
 from headway.fitness import verdict
 from headway.report import tables
 from headway.report.families import Family, families
 from headway.report.sections import Content, family_section, overview, scenario_section
 from headway.report.style import DARK, Style, styles
-from headway.results import Bench
+from headway.results import Bench, BenchFacts
 from headway.summary import Tell, silent
-
-Facts = Mapping[str, Any]
 
 MOST_POINTS = 150_000
 """The most points of all lines of a page, about 8 bytes each, so that a page stays below 3 MB."""
@@ -152,12 +149,12 @@ def _side(style: Mapping[str, Style], swept: Sequence[Family], alone: Sequence[C
     )
 
 
-def _interrupted(facts: Facts) -> str:
+def _interrupted(facts: BenchFacts) -> str:
     done, total = facts["finished_runs"], facts["total_runs"]
     return f'<p class="warn">Interrupted: {int(done)} of {int(total)} runs are in.</p>' if done < total else ""
 
 
-def _how(facts: Facts, style: Mapping[str, Style]) -> str:
+def _how(facts: BenchFacts, style: Mapping[str, Style]) -> str:
     seconds = "each scenario's own" if facts["seconds"] is None else f"{facts['seconds']:g} s"
     about = {
         "command": facts["command"],

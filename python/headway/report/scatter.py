@@ -5,15 +5,14 @@ There is one point a scheme, with the region in which its means lie.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, TypedDict, cast
 
-from headway.report.labels import Box, place
+from headway.report.labels import Box, Label, place
 from headway.report.style import INK, SOFT, Style
 from headway.report.svg import Spec
 from headway.report.ticks import one_two_five
 from headway.stats import Ellipse
-
-Row = Mapping[str, Any]
+from headway.stats.means import Metric
 
 WIDE = (760, 380)
 SMALL = (400, 300)
@@ -22,10 +21,37 @@ MANY = 10
 """From this number of schemes on, markers are smaller and ellipses paler."""
 
 
+class Placed(TypedDict):
+    """What is used of a row, along with the metric of `Across`. A row has further keys."""
+
+    scheme: str
+    model: str | None
+    throughput_mbps: Metric
+    utilisation: Metric
+
+
+class Point(TypedDict):
+    """A scheme's point, with the ends of its region in both directions."""
+
+    scheme: str
+    name: str
+    rate: float
+    rate_low: float
+    rate_high: float
+    delay: float
+    delay_low: float
+    delay_high: float
+    outline: list[tuple[float, float]]
+    text: str
+    """What is said of it to those who do not see it."""
+    label: Label | None
+    """Where the name stands; None means no label."""
+
+
 class Across(NamedTuple):
     """The quantity that is drawn from right to left: less of it is better."""
 
-    metric: str
+    metric: Literal["delay_p95_ms", "loss", "rtt_p95_ms"]
     title: str
     unit: str
     said: str
@@ -39,7 +65,7 @@ LOSS = Across("loss", "loss", "%", "loss", digits=2, scale=100)
 
 
 def throughput_against_delay(
-    rows: Sequence[Row],
+    rows: Sequence[Placed],
     style: Mapping[str, Style],
     regions: Mapping[str, Ellipse],
     title: str = "",
@@ -62,7 +88,7 @@ def throughput_against_delay(
         from_zero: Whether the throughput's axis always begins at 0. If not, it begins there only if
             the schemes are distinguishable; else its title says that it does not.
     """
-    there = (row for row in rows if row[across.metric]["mean"] is not None)
+    there = (row for row in rows if _across(row, across)["mean"] is not None)
     points = [_point(row, style[row["scheme"]].name, across, regions.get(row["scheme"])) for row in there]
     if not points:
         return {"width": size[0], "height": 20, "data": {"values": []}, "mark": "point", "title": title}
@@ -80,9 +106,8 @@ def throughput_against_delay(
         x_domain = [max(0, low - margin), high + margin]
     y_domain = _rates(points, capacity, from_zero=from_zero)
     for p in points:
-        for name, (least, most) in (("delay", x_domain), ("rate", y_domain)):
-            p[f"{name}_low"] = max(p[f"{name}_low"], least)
-            p[f"{name}_high"] = min(p[f"{name}_high"], most)
+        p["delay_low"], p["delay_high"] = max(p["delay_low"], x_domain[0]), min(p["delay_high"], x_domain[1])
+        p["rate_low"], p["rate_high"] = max(p["rate_low"], y_domain[0]), min(p["rate_high"], y_domain[1])
     _label(points, x_domain, log, y_domain, capacity, size)
 
     title_of_x = f"{across.title} ({across.unit}), reversed"
@@ -118,7 +143,7 @@ def throughput_against_delay(
     return {"title": title, "width": size[0], "height": size[1], "layer": layers}
 
 
-def _rates(points: Sequence[Row], capacity: float | None, *, from_zero: bool) -> list[float]:
+def _rates(points: Sequence[Point], capacity: float | None, *, from_zero: bool) -> list[float]:
     """Returns the ends of the throughput's axis."""
     low = min(p["rate_low"] for p in points)
     high = max([p["rate_high"] for p in points] + ([capacity] if capacity else []))
@@ -145,13 +170,19 @@ def side_by_side(charts: Sequence[Spec], title: str) -> Spec:
     }
 
 
-def _point(row: Row, name: str, across: Across, region: Ellipse | None) -> dict[str, Any]:
-    def span(metric: Row, scale: float = 1.0) -> tuple[float, float, float]:
-        low, high = metric["ci95"] or (metric["mean"], metric["mean"])
-        return scale * metric["mean"], scale * low, scale * high
+def _across(row: Placed, across: Across) -> Metric:
+    """Returns the row's metric that is drawn from right to left."""
+    return cast("Mapping[str, Metric]", row)[across.metric]
+
+
+def _point(row: Placed, name: str, across: Across, region: Ellipse | None) -> Point:
+    def span(metric: Metric, scale: float = 1.0) -> tuple[float, float, float]:
+        mean = metric["mean"] or 0.0
+        low, high = metric["ci95"] or (mean, mean)
+        return scale * mean, scale * low, scale * high
 
     rate, rate_low, rate_high = span(row["throughput_mbps"])
-    delay, delay_low, delay_high = span(row[across.metric], across.scale)
+    delay, delay_low, delay_high = span(_across(row, across), across.scale)
     outline = region.outline() if region else []
     if outline:
         delay_low, delay_high = min(x for x, _ in outline), max(x for x, _ in outline)
@@ -169,10 +200,11 @@ def _point(row: Row, name: str, across: Across, region: Ellipse | None) -> dict[
         "delay_high": delay_high,
         "outline": outline,
         "text": f"{name}{model}: {rate:.2f} Mbit/s, {across.said} {delay:.{across.digits}f} {across.unit}",
+        "label": None,
     }
 
 
-def _region(p: Row, look: Style, x: Spec, y: Spec, least: float, fill: float) -> list[Spec]:
+def _region(p: Point, look: Style, x: Spec, y: Spec, least: float, fill: float) -> list[Spec]:
     """Draws the ellipse of a point, or its whiskers if it has none."""
     line = {"color": look.colour, "strokeWidth": 1.5, "clip": True}
     if p["outline"]:
@@ -188,7 +220,7 @@ def _region(p: Row, look: Style, x: Spec, y: Spec, least: float, fill: float) ->
                 "encoding": {"x": x, "y": y, "order": order},
             }
         ]
-    own = {"values": [{key: p[key] for key in p if key != "outline"}]}
+    own = {"values": [{key: value for key, value in p.items() if key != "outline"}]}
     across = {"x": x | {"field": "delay_low"}, "x2": {"field": "delay_high"}, "y": y}
     upright = {"x": x, "y": y | {"field": "rate_low"}, "y2": {"field": "rate_high"}}
     return [
@@ -197,8 +229,8 @@ def _region(p: Row, look: Style, x: Spec, y: Spec, least: float, fill: float) ->
     ]
 
 
-def _marker(p: Row, look: Style, x: Spec, y: Spec, area: float) -> list[Spec]:
-    own = {"values": [{key: p[key] for key in ("name", "delay", "rate", "text")}]}
+def _marker(p: Point, look: Style, x: Spec, y: Spec, area: float) -> list[Spec]:
+    own = {"values": [{"name": p["name"], "delay": p["delay"], "rate": p["rate"], "text": p["text"]}]}
     mark = {"type": "point", "filled": True, "shape": look.marker, "color": look.colour, "size": area, "opacity": 1}
     at = {"x": x, "y": y}
     point = {
@@ -221,7 +253,7 @@ def _marker(p: Row, look: Style, x: Spec, y: Spec, area: float) -> list[Spec]:
     return [point, text]
 
 
-def _capacity(rows: Sequence[Row]) -> float | None:
+def _capacity(rows: Sequence[Placed]) -> float | None:
     """Returns the mean capacity in Mbit/s, computed from utilisation.
 
     Throughput counts from the first arrival and utilisation from the flow's start, so each row
@@ -262,7 +294,7 @@ def _better(size: tuple[int, int]) -> Spec:
 
 
 def _label(
-    points: list[dict[str, Any]],
+    points: list[Point],
     x_domain: Sequence[float],
     log: bool,
     y_domain: Sequence[float],

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
 from headway.compare import MARGINS
 from headway.fitness import reason
@@ -12,15 +11,16 @@ from headway.report.families import Family
 from headway.report.lines import Axis
 from headway.report.numbers import COLUMNS, columns_for, meanings
 from headway.report.scatter import SMALL, throughput_against_delay
-from headway.report.series import MOST_FLOWS, Line, distribution, fairness, line, pooled, shares, single
+from headway.report.series import MOST_FLOWS, Line, Series, distribution, fairness, line, pooled, shares, single
 from headway.report.style import Style
 from headway.report.svg import svg
+from headway.results import BenchRow as Row
+from headway.results import BenchScenario
+from headway.rows import MetricName, SeriesName
 from headway.stats import Ellipse
+from headway.stats.means import Metric
 
-Row = Mapping[str, Any]
-Series = Mapping[str, Any]
-
-TRACES = {
+TRACES: dict[SeriesName, tuple[str, str]] = {
     "queue_packets": ("Queue at the bottleneck", "packets"),
     "cwnd_packets": ("Congestion window", "packets"),
     "in_flight_packets": ("In flight", "packets"),
@@ -29,7 +29,7 @@ TRACES = {
 }
 """Columns of the series that are drawn on demand, with title and unit."""
 
-SWEPT = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
+SWEPT: tuple[MetricName, ...] = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
 NO_ROOM = (
     "This page has no charts over time, because it has too many schemes and scenarios. "
     "series.parquet has the numbers; a bench with fewer schemes or scenarios has the charts."
@@ -46,7 +46,7 @@ MOST_LISTED = 16
 class Content:
     """The contents of a scenario's section."""
 
-    scenario: Mapping[str, Any]
+    scenario: BenchScenario
     rows: Sequence[Row]
     series: Sequence[Series]
     """The series of the first run of each scheme."""
@@ -330,7 +330,7 @@ def _machine(c: Content) -> str:
     return f"<details{is_open}><summary>How well the machine kept up</summary>{paragraphs}{table}</details>"
 
 
-def _written(scenario: Mapping[str, Any]) -> str:
+def _written(scenario: BenchScenario) -> str:
     paper = f" (from {escape(scenario['paper'])})" if scenario["paper"] else ""
     pinned = scenario["traces"].items()
     traces = ", ".join(f"{escape(name)} <code>{escape(digest)}</code>" for name, digest in pinned)
@@ -351,9 +351,10 @@ def _swept_axis(family: Family) -> Axis:
     return Axis(title, min(values) - margin, max(values) + margin)
 
 
-def _span(metric: Mapping[str, Any], scale: float) -> tuple[float, float, float]:
-    low, high = metric["ci95"] or (metric["mean"], metric["mean"])
-    return metric["mean"] * scale, low * scale, high * scale
+def _span(metric: Metric, scale: float) -> tuple[float, float, float]:
+    mean = metric["mean"] or 0.0
+    low, high = metric["ci95"] or (mean, mean)
+    return mean * scale, low * scale, high * scale
 
 
 def _few(flows: Sequence[Series]) -> Sequence[Series]:

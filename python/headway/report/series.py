@@ -1,10 +1,13 @@
 """Prepares time series for charts: thinned, as shares of flows, sorted."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeVar
 
-Series = Mapping[str, Any]
+from headway.rows import SeriesLists, SeriesName
+
+Series = SeriesLists
+Value = TypeVar("Value")
 Line = list[tuple[float, float | None]]
 """The points of a line; None breaks it."""
 
@@ -32,7 +35,7 @@ def bin_s(series: Series) -> float:
     return times[1] - times[0] if len(times) > 1 else 1.0
 
 
-def line(series: Series, column: str, most: int) -> Line:
+def line(series: Series, column: SeriesName, most: int) -> Line:
     """Returns a column over time to the end of its last bin.
 
     It has at most `most` points, each the mean of neighbouring bins.
@@ -63,7 +66,7 @@ def fairness(flows: Sequence[Series], most: int) -> Line:
     """Returns Jain's index in each second among the flows that were active throughout it."""
     rates = _by_second(flows)
     # In-flight data is sampled at the end of a bin, for as long as the flow is there.
-    present = [[all(v is not None for v in bins) for bins in _seconds_of(f, "in_flight_packets")] for f in flows]
+    present = [[all(v is not None for v in bins) for bins in _seconds_of(f, f["in_flight_packets"])] for f in flows]
     index: list[float | None] = []
     for at, here in zip(zip(*rates, strict=True), zip(*present, strict=True), strict=True):
         there = [r for r, p in zip(at, here, strict=True) if p]
@@ -72,7 +75,7 @@ def fairness(flows: Sequence[Series], most: int) -> Line:
     return _closed([(t, _mean(index[a:b])) for t, a, b in _seconds(flows, len(index), most)], flows[0])
 
 
-def distribution(series: Series, column: str, most: int) -> Line:
+def distribution(series: Series, column: SeriesName, most: int) -> Line:
     """Returns for values of a column the share of bins that have at most that value.
 
     Bins without a value do not count.
@@ -92,13 +95,12 @@ def _closed(points: Line, series: Series) -> Line:
 
 def _by_second(flows: Sequence[Series]) -> list[list[float]]:
     """Returns mean rates in whole seconds, or in bins if those are longer."""
-    return [[sum(bins) / len(bins) for bins in _seconds_of(flow, "throughput_mbps")] for flow in flows]
+    return [[sum(bins) / len(bins) for bins in _seconds_of(flow, flow["throughput_mbps"])] for flow in flows]
 
 
-def _seconds_of(flow: Series, column: str) -> list[Sequence[Any]]:
-    """Returns a column's bins, second by second."""
+def _seconds_of(flow: Series, values: Sequence[Value]) -> list[Sequence[Value]]:
+    """Returns the bins of one of the flow's columns, second by second."""
     group = max(1, round(SECOND / bin_s(flow)))
-    values = flow[column]
     return [values[k : k + group] for k in range(0, len(values), group)]
 
 

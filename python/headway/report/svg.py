@@ -12,13 +12,23 @@ import threading
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NotRequired, TypedDict
 from xml.etree import ElementTree
 
 from headway._native import RunError
 from headway.report.style import GRID, INK, SOFT
 
 Spec = dict[str, Any]
+"""A chart in Vega-Lite, or a part of one."""
+
+
+class Chart(TypedDict):
+    """What `headway.report.draw` is to draw."""
+
+    spec: Spec
+    scale: NotRequired[float]
+    """Makes it PNG instead of SVG."""
+
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 GROUP, PATH = f"{{{NAMESPACE}}}g", f"{{{NAMESPACE}}}path"
@@ -130,7 +140,7 @@ def _drawer(_: int) -> subprocess.Popen[bytes]:
     )
 
 
-def _drawn(chart: dict[str, Any]) -> bytes:
+def _drawn(chart: Chart) -> bytes:
     """Returns the picture that `draw.py` makes of a chart. Raises RunError if it fails."""
     line = json.dumps(chart, default=lambda scalar: scalar.item()).encode() + b"\n"
     with _LOCK:

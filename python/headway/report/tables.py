@@ -3,21 +3,28 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
-from typing import Any
 
-from headway.compare import MARGINS, MEASURES, Leaders
-from headway.report.numbers import COLUMNS, MEANING, Column, columns_for, interval, number, signed
+from headway.compare import MARGINS, MEASURES, Difference, Leaders
+from headway.fitness import FigureName
+from headway.report.numbers import COLUMNS, MEANING, Column, Name, columns_for, interval, number, signed
 from headway.report.style import Style
+from headway.results import BenchRow as Row
+from headway.rows import MetricName
+from headway.stats.means import Metric
 
-Row = Mapping[str, Any]
-Metric = Mapping[str, Any]
-
-FLOW_COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "delay_mean_ms", "queue_p95_ms", "convergence_s")
+FLOW_COLUMNS: tuple[MetricName, ...] = (
+    "throughput_mbps",
+    "delay_p95_ms",
+    "loss",
+    "delay_mean_ms",
+    "queue_p95_ms",
+    "convergence_s",
+)
 DENSE, DENSEST = 8, 9
 """From these numbers of columns on, a table of metrics is set narrower, and narrower still."""
-BOTH = ("throughput_mbps", "delay_p95_ms")
+BOTH: tuple[MetricName, ...] = ("throughput_mbps", "delay_p95_ms")
 """The metrics of the summary's first view, because neither alone says which scheme is better."""
-SUMMARY = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
+SUMMARY: tuple[MetricName, ...] = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
 """The metrics of the summary that can be chosen one by one."""
 LEADING = (
     '<b class="best">Best mean</b> of each scenario; <span class="close">shaded</span>: the runs do not show that '
@@ -71,7 +78,7 @@ def _badge(row: Row) -> str:
     return f' <span class="unfit">{count}unfit</span>'
 
 
-MACHINE = (
+MACHINE: tuple[Column[FigureName], ...] = (
     Column("lateness_p50_ms", "lateness, median", "ms"),
     Column("lateness_p99_ms", "lateness, p99", "ms"),
     Column("longest_stall_ms", "longest stall", "ms"),
@@ -134,7 +141,7 @@ def compared(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> s
     return _table("compared", caption, f"<thead><tr>{first}{head}</tr></thead><tbody>{''.join(body)}</tbody>")
 
 
-def _difference(found: Mapping[str, Any] | None) -> str:
+def _difference(found: Difference | None) -> str:
     """Returns a cell: the difference, its interval, and its zone."""
     if found is None or found["difference"]["mean"] is None:
         return "<td>\u2013</td>"
@@ -151,7 +158,7 @@ def over_scenarios(
     rows: Sequence[Row],
     scenarios: Sequence[str],
     style: Mapping[str, Style],
-    leaders: Callable[[Column], Leaders],
+    leaders: Callable[[Column[MetricName]], Leaders],
 ) -> str:
     """Makes a table of schemes against scenarios, for a metric that the reader chooses.
 
@@ -164,7 +171,7 @@ def over_scenarios(
     ahead = {c: leaders(c) for c in columns}
     both = [c for c in columns if c.metric in BOTH]
 
-    def values(shown: Sequence[Column], scheme: str, name: str) -> str:
+    def values(shown: Sequence[Column[MetricName]], scheme: str, name: str) -> str:
         if (scheme, name) not in found:
             return "<td>\u2013</td>"
         row = found[scheme, name]
@@ -178,7 +185,8 @@ def over_scenarios(
         return f"<td>{''.join(lines)}</td>"
 
     def differences(scheme: str, name: str) -> str:
-        against = found.get((scheme, name), {}).get("against")
+        row = found.get((scheme, name))
+        against = row.get("against") if row else None
         if against is None:
             return "<td>\u2013</td>"
         measures = (m for m in MEASURES if m.metric in BOTH and m.metric in against)
@@ -223,12 +231,12 @@ def over_scenarios(
     return f'<style>{rules}</style><div class="summary">{"".join(parts)}</div>'
 
 
-def _short(metric: Metric, column: Column) -> str:
+def _short(metric: Metric, column: Column[MetricName]) -> str:
     """Returns a mean without its interval."""
     return "\u2013" if metric["mean"] is None else number(metric["mean"] * column.scale)
 
 
-def _verdict(found: Mapping[str, Any], unit: str) -> str:
+def _verdict(found: Difference, unit: str) -> str:
     """Returns a line: a difference and its zone."""
     if found["difference"]["mean"] is None:
         return "<div>\u2013</div>"
@@ -239,7 +247,7 @@ def _verdict(found: Mapping[str, Any], unit: str) -> str:
 
 def loss_bars(rows: Sequence[Row], style: Mapping[str, Style]) -> str:
     """Draws a bar a scheme with a whisker for its interval; nothing if nothing was lost."""
-    top = max((row["loss"]["ci95"] or [row["loss"]["mean"]])[-1] or 0.0 for row in rows)
+    top = max((row["loss"]["ci95"] or [row["loss"]["mean"] or 0.0])[-1] or 0.0 for row in rows)
     if not top:
         return ""
     lines = []
@@ -277,14 +285,14 @@ def _table(kind: str, caption: str, inside: str) -> str:
     )
 
 
-def _head(first: str, columns: Sequence[Column], more: str = "") -> str:
+def _head(first: str, columns: Sequence[Column[Name]], more: str = "") -> str:
     cells = "".join(
         f'<th scope="col">{escape(c.title)}<small>{escape(c.unit) or "&nbsp;"}</small></th>' for c in columns
     )
     return f'<thead><tr><th scope="col">{first}</th>{more}{cells}</tr></thead>'
 
 
-def _cell(metric: Metric, column: Column, rank: str = "") -> str:
+def _cell(metric: Metric, column: Column[Name], rank: str = "") -> str:
     if metric["mean"] is None:
         return "<td>\u2013</td>"
     mean = metric["mean"] * column.scale

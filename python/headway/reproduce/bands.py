@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -92,7 +92,7 @@ def _lines(
 ) -> list[Spec]:
     layers: list[Spec] = []
     for number, (label, line) in enumerate(lines.items()):
-        points: list[dict[str, Any]] = [{"x": t, "y": v} for t, v in line]
+        points: list[Spec] = [{"x": t, "y": v} for t, v in line]
         look = looks[label]
         stroke: Spec = {"type": "line", "color": look.colour, "strokeWidth": 1.1, "clip": True}
         layers.append({"data": {"values": points}, "mark": stroke, "encoding": dict(at)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headway.report.lines import SWEEP, Axis, overlay, sweep
 from headway.report.style import CAPACITY, COLOURS, DARK, INK, MARKERS, SOFT, Look, Style, styles
@@ -184,7 +184,7 @@ def bars(
     """Draws bars in groups, with their 95% intervals. `line` is a reference value, drawn across."""
     labels = list(dict.fromkeys(bar.label for bar in found))
     groups = list(dict.fromkeys(bar.group for bar in found))
-    values: list[dict[str, Any]] = [
+    values: list[Spec] = [
         {"g": bar.group, "s": bar.label, "mean": span[0], "low": span[1], "high": span[2]}
         for bar in found
         if bar.metric.mean is not None
@@ -261,7 +261,7 @@ def cells_at(rows: Sequence[str], columns: Sequence[str]) -> Spec:
 
 def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Spec:
     """Draws shares in cells, with their numbers: dark means much."""
-    cells: list[dict[str, Any]] = [
+    cells: list[Spec] = [
         {"r": row, "c": column, "v": value, "t": f"{value:.1%}"}
         for row, line in zip(rows, values, strict=True)
         for column, value in zip(columns, line, strict=True)

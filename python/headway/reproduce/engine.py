@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from headway._native import Trace, code_version, schemes
 from headway.reproduce.claim import Verdict, with_replicates
@@ -38,6 +38,47 @@ GENERATED = "synthetic-"
 """The start of the names of traces that a program has drawn, and that are no recordings."""
 UNFIT = "the runs are unfit"
 """A note for figures whose runs decide nothing."""
+
+
+class LevelFacts(TypedDict):
+    """A level of a claim, as claims.json has it."""
+
+    level: str
+    ours: float | None
+    ci95: list[float] | None
+    judged: list[float] | None
+    """The interval that was judged, which may be wider."""
+    zone: str
+
+
+class ClaimFacts(TypedDict):
+    """A claim, as claims.json has it."""
+
+    id: str
+    paper: str
+    measured: str
+    """How it is measured."""
+    verdict: str
+    note: str
+    unit: str
+    levels: list[LevelFacts]
+    command: str
+
+
+class OutcomeRow(TypedDict):
+    """A figure, as claims.json has it and `headway reproduce --json` prints it."""
+
+    schema: int
+    paper: str
+    figure: str
+    code_version: str
+    quick: bool
+    runs: int
+    missing: str | None
+    failures: list[str]
+    notes: list[str]
+    tables: dict[str, list[Sequence[str]]]
+    claims: list[ClaimFacts]
 
 
 @dataclass
@@ -89,7 +130,7 @@ class Outcome:
     took_s: Mapping[Any, float] = field(default_factory=dict)
     """The duration of each of those runs in simulated time, by its key: figures may share runs."""
 
-    def json(self, paper: Paper, quick: bool) -> dict[str, Any]:
+    def json(self, paper: Paper, quick: bool) -> OutcomeRow:
         """Returns the outcome as `headway reproduce --json` prints it."""
         claims = self.drawn.claims if self.drawn else ()
         return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import hypot
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Union
 
 from headway.runs import pairs
 from headway.stats import (
@@ -23,21 +23,28 @@ from headway.stats.estimate import NOTHING, Estimate
 from headway.stats.nested import are_pairs, nested
 from headway.stats.student import welch_interval
 from headway.stats.two_samples import between, mean_difference
-from headway.summary import METRICS, in_blocks, summarise, within_range
+from headway.summary import METRICS, Seeded, in_blocks, summarise, within_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from headway.reproduce.lab import RunRequest
+    from headway.rows import MetricName
     from headway.runs.store import Run
     from headway.stats import Ellipse
     from headway.stats.two_samples import TwoSamples
-    from headway.summary import Offsets
+    from headway.summary import Offsets, Summary
 
-Of = str | Callable[["Run"], float | None]
+Of = Union["MetricName", Callable[["Run"], float | None]]
 """A metric by name, or a function of a run; it returns None if it does not apply."""
 Pair = tuple["RunRequest", "RunRequest"]
 """The two values of a pair; the one that is compared with comes first."""
+
+
+class Together(Seeded):
+    """Runs of one seed, one of each request."""
+
+    runs: tuple[Run, ...]
 
 
 class Measured:
@@ -68,7 +75,7 @@ class Measured:
         found = self.across([wanted], lambda run: _value(run, of))
         if callable(of) or of not in METRICS:
             return found
-        largest = max((run[of] for run in self._runs[wanted] if run[of] is not None), default=0.0)
+        largest = max((value for run in self._runs[wanted] if (value := run[of]) is not None), default=0.0)
         return found.mapped(lambda end: within_range(of, end, largest))
 
     def median(self, wanted: RunRequest, of: Of) -> Estimate:
@@ -239,7 +246,7 @@ class Measured:
         It also returns how many of them make a block.
         """
         by_seed = [{run["seed"]: run for run in self._runs[one]} for one in wanted]
-        together = [
+        together: list[Together] = [
             {"runs": tuple(of[run["seed"]] for of in by_seed), "seed": run["seed"], "seconds": run["seconds"]}
             for run in self._runs[wanted[0]]
             if all(run["seed"] in of for of in by_seed)
@@ -254,7 +261,7 @@ class Measured:
             self._offsets[scenario.hash] = pairs.offsets_of(scenario)
         return self._offsets[scenario.hash]
 
-    def rows(self, wanted: Sequence[RunRequest]) -> list[dict[str, Any]]:
+    def rows(self, wanted: Sequence[RunRequest]) -> list[Summary]:
         """Returns rows as a bench's, by label: what `headway.report` draws."""
         return [row for one in wanted for row in summarise(self._labelled(one), self._begins(one))]
 

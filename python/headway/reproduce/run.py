@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from csv import writer
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway import ending
-from headway._native import UsageError
+from headway._native import RunError, UsageError
 from headway.files import write_atomic
 from headway.reproduce import PAPERS, paper
 from headway.reproduce.engine import Outcome, StartedFigure, make, missing_runs
@@ -21,6 +23,7 @@ from headway.text import nearest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from headway.reproduce.engine import OutcomeRow
     from headway.reproduce.figure import Figure, Paper
     from headway.reproduce.lab import OneRun
     from headway.runs.many_machines import Machines
@@ -28,6 +31,96 @@ if TYPE_CHECKING:
 ALL = "all"
 """In place of a figure's name: all figures that the paper has in the world."""
 CLAIMS = "claims.json"
+RESULTS = Path("docs/results")
+"""Where results are published, in the folder of Headway's sources."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Figures as the options of `headway reproduce` describe them. Nothing is checked yet."""
+
+    paper: str
+    figure: str
+    """A figure's name, or ALL."""
+    world: str = SIM
+    quick: bool = False
+    publish: bool = False
+    models: Path | None = None
+    """The folder of trained ablations."""
+    jobs: int | None = None
+    """How many runs at a time; None for the world's default."""
+    spread: bool = False
+    """Whether the runs go to the machines of a cluster."""
+    out: Path | None = None
+    """The folder of runs and figures."""
+    logs: bool = False
+    stand_ins: Sequence[str] = ()
+    """NAME=SPEC: SPEC runs in place of the scheme NAME."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Figures that can begin."""
+
+    asked: Request
+    source: Paper
+    figures: Sequence[Figure]
+    lab: Lab
+    folder: Path
+    jobs: int | None
+    """How many runs at a time; None for as many as a cluster takes."""
+    undrawn: dict[str, RunError] = field(default_factory=dict)
+    """Why a figure's files are not all written, by its name."""
+
+    @property
+    def logs(self) -> Path | None:
+        """The folder of packet logs, if there are any."""
+        return self.folder / "logs" if self.asked.logs else None
+
+    def keep(self, outcome: Outcome) -> None:
+        """Writes a figure's files, or notes why they cannot be written."""
+        try:
+            write(outcome, self.result(outcome), self.folder)
+        except RunError as error:
+            self.undrawn[outcome.figure.name] = error
+
+    def result(self, outcome: Outcome) -> OutcomeRow:
+        """Returns a figure as claims.json has it."""
+        return outcome.json(self.source, self.asked.quick)
+
+    def has_failed(self, outcomes: Sequence[Outcome]) -> bool:
+        """Returns whether no figure was made, a run failed, or a file is missing."""
+        made = [outcome for outcome in outcomes if outcome.drawn]
+        return not made or bool(self.undrawn) or any(outcome.failures for outcome in outcomes)
+
+
+def prepare(asked: Request) -> Prepared:
+    """Checks the options. Raises UsageError."""
+    source = find(asked.paper)
+    figures = figures_of(source, asked.figure, asked.world)
+    if asked.publish and (asked.quick or asked.stand_ins):
+        raise UsageError(
+            "--publish: only full runs of the paper's own schemes are published; leave the other option out"
+        )
+    if asked.publish and not RESULTS.parent.is_dir():
+        raise UsageError("--publish: no docs here; run it in the folder of Headway's sources")
+    stand_ins = _stand_ins(asked.stand_ins)
+    if asked.spread:
+        check_spread(asked.world, logs=asked.logs)
+    lab = lab_of(source, asked.world, quick=asked.quick, models=asked.models, stand_ins=stand_ins)
+    folder = asked.out or usual_folder(source, quick=asked.quick)
+    usual = None if asked.spread else (os.cpu_count() if asked.world == SIM else 1) or 1
+    return Prepared(asked, source, figures, lab, folder, asked.jobs or usual)
+
+
+def _stand_ins(given: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, equals, spec = text.partition("=")
+        if not (name and equals and spec):
+            raise UsageError(f"--stand-in '{text}': write NAME=SPEC, such as owl=aurora")
+        found[name] = spec
+    return found
 
 
 def find(name: str) -> Paper:
@@ -163,7 +256,7 @@ def make_all(
     return outcomes
 
 
-def write(outcome: Outcome, result: Mapping[str, Any], folder: Path) -> None:
+def write(outcome: Outcome, result: OutcomeRow, folder: Path) -> None:
     """Writes a figure's claims, long tables and chart into the folder. Raises RunError."""
     from headway.report.svg import standalone
 
@@ -178,6 +271,6 @@ def write(outcome: Outcome, result: Mapping[str, Any], folder: Path) -> None:
         write_atomic(folder / f"{name}.svg", standalone(outcome.drawn.chart) + "\n")
 
 
-def write_claims(results: Sequence[Mapping[str, Any]], folder: Path) -> None:
+def write_claims(results: Sequence[OutcomeRow], folder: Path) -> None:
     """Writes all figures' claims into the folder. Raises RunError."""
     write_atomic(folder / CLAIMS, json.dumps(results, indent=2) + "\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from headway import memory
 from headway._native import Batch, RunError, UsageError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
+    from headway.rows import BatchRow, SeriesLists
     from headway.runs.store import Store
 
 LOOK_S = 0.005
@@ -33,8 +34,8 @@ class Running(Protocol):
     def cancel(self) -> None: ...  # noqa: D102
     @property
     def progress(self) -> float: ...  # noqa: D102
-    def results(self) -> list[dict[str, Any]]: ...  # noqa: D102
-    def series(self) -> list[dict[str, Any]]: ...  # noqa: D102
+    def results(self) -> list[BatchRow]: ...  # noqa: D102
+    def series(self) -> list[SeriesLists]: ...  # noqa: D102
 
 
 def begin(task: Runnable, logs: Path | None = None) -> Running:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import RunError, Scenario, UsageError
 from headway.ending import held
@@ -18,6 +18,7 @@ from headway.runs.task import SIM, canonical, traces_sha256
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from headway.rows import BatchRow, SeriesLists
     from headway.runs.many_machines import Machines
     from headway.runs.store import Store
     from headway.runs.task import Task
@@ -114,8 +115,8 @@ class SentRun:
 class Finished:
     """The result of a run."""
 
-    results: list[dict[str, Any]]
-    series: list[dict[str, Any]]
+    results: list[BatchRow]
+    series: list[SeriesLists]
     took_s: float
     machine: str
 

@@ -10,16 +10,18 @@ import time
 from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, cast, get_args
 
 from headway._native import RunError, UsageError, code_version, find_headwayd
 from headway.files import alone_in
+from headway.rows import RunRow
 from headway.runs.task import KERNEL, SIM, kernel_schemes, model_of, traces_sha256
 from headway.summary import ALL_FLOWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from headway.rows import BatchRow, SeriesLists
     from headway.runs.task import Task
 
 SCHEMA = 1
@@ -27,7 +29,7 @@ NAME = "runs.jsonl"
 BEGINNING = b'{"store_schema": '
 """The start of each line."""
 
-FLOW = (
+FlowName = Literal[
     "flow",
     "flow_scheme",
     "throughput_mbps",
@@ -37,9 +39,10 @@ FLOW = (
     "rtt_mean_ms",
     "sent_packets",
     "delivered_packets",
-)
+]
+FLOW: tuple[FlowName, ...] = get_args(FlowName)
 """The values that are kept of each of several flows."""
-SERIES = (
+KeptSeries = Literal[
     "time_s",
     "sent_mbps",
     "lost_mbps",
@@ -50,17 +53,74 @@ SERIES = (
     "btlbw_mbps",
     "rtprop_ms",
     "capacity_mbps",
-)
+]
+SERIES: tuple[KeptSeries, ...] = get_args(KeptSeries)
 """The time series that are kept of all flows under test together."""
-SERIES_OF_FLOW = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss", "rtt_ms")
+KeptSeriesOfFlow = Literal["sent_mbps", "lost_mbps", "throughput_mbps", "loss", "rtt_ms"]
+SERIES_OF_FLOW: tuple[KeptSeriesOfFlow, ...] = get_args(KeptSeriesOfFlow)
 """The time series that are kept of each of several flows; their times are those of all flows
 together."""
 
-Key = tuple[Any, ...]
-Run = dict[str, Any]
-"""A row of `Batch.results` for all flows together, with warmup, transport, time, machine and
-duration. If there were several flows, `flows` is a list of FLOW of each. If the task has a grid,
-`series` has SERIES, and each of several flows SERIES_OF_FLOW as its `series`."""
+Key = tuple[object, ...]
+
+
+class FlowSeries(TypedDict):
+    """The time series that are kept of a flow: SERIES_OF_FLOW."""
+
+    sent_mbps: list[float]
+    lost_mbps: list[float]
+    throughput_mbps: list[float]
+    loss: list[float | None]
+    rtt_ms: list[float | None]
+
+
+class RunSeries(FlowSeries):
+    """The time series that are kept of all flows together: SERIES."""
+
+    time_s: list[float]
+    queue_mean_ms: list[float | None]
+    btlbw_mbps: list[float | None]
+    rtprop_ms: list[float | None]
+    capacity_mbps: list[float | None]
+
+
+class KeptFlow(TypedDict):
+    """What is kept of one of several flows: FLOW, and its series if the task has a grid."""
+
+    flow: int
+    flow_scheme: str
+    throughput_mbps: float | None
+    delay_mean_ms: float | None
+    delay_p95_ms: float | None
+    loss: float | None
+    rtt_mean_ms: float | None
+    sent_packets: int
+    delivered_packets: int
+    series: NotRequired[FlowSeries]
+
+
+class Run(RunRow):
+    """A row of `Batch.results` for all flows together, with what else is kept.
+
+    Lines that an earlier version wrote lack the keys that came later.
+    """
+
+    store_schema: int
+    transport: str | None
+    traces_sha256: list[str]
+    """SHA-256 of each trace of the scenario."""
+    at: str
+    """When it ended, in UTC."""
+    machine: str
+    """Where it ran, as `machine` has it."""
+    took_s: float | None
+    """Its duration in s of its machine's time."""
+    headwayd: NotRequired[str | None]
+    """In world `kernel`, the SHA-256 of headwayd."""
+    flows: NotRequired[list[KeptFlow]]
+    """Each flow, if there were several."""
+    series: NotRequired[RunSeries]
+    """The time series of all flows together, if the task has a grid."""
 
 
 class Store:
@@ -149,8 +209,8 @@ class Store:
     def add(
         self,
         task: Task,
-        results: Sequence[Mapping[str, Any]],
-        series: Iterable[Mapping[str, Any]] = (),
+        results: Sequence[BatchRow],
+        series: Iterable[SeriesLists] = (),
         took_s: float | None = None,
         on: str | None = None,
     ) -> None:
@@ -171,13 +231,13 @@ class Store:
         pooled = by_flow.get(ALL_FLOWS)
         recorded = {"series": {name: pooled[name] for name in SERIES}} if pooled else {}
 
-        def of_flow(row: Mapping[str, Any]) -> dict[str, Any]:
+        def of_flow(row: BatchRow) -> KeptFlow:
             own = by_flow.get(row["flow"])
             lines = {"series": {name: own[name] for name in SERIES_OF_FLOW}} if own else {}
-            return {name: row[name] for name in FLOW} | lines
+            return cast("KeptFlow", {name: row[name] for name in FLOW} | lines)
 
         more = {"flows": [of_flow(row) for row in single]} if len(single) > 1 else {}
-        run = {
+        kept = {
             "store_schema": SCHEMA,
             **together,
             **more,
@@ -189,6 +249,7 @@ class Store:
             "took_s": took_s,
             **({"headwayd": headwayd()} if task.world == KERNEL else {}),
         }
+        run = cast("Run", kept)
         left = memoryview(json.dumps(run).encode() + b"\n")
         whole = os.fstat(self._file.fileno()).st_size
         try:
@@ -265,6 +326,6 @@ def without_torn_end(content: bytes, beginning: bytes) -> bytes:
     return content + b"\n"
 
 
-def _key(run: Mapping[str, Any]) -> Key:
+def _key(run: Mapping[str, object]) -> Key:
     keys = ("world", "scenario_hash", "scheme", "seed", "seconds", "warmup", "transport")
     return tuple(run[key] for key in keys)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from headway._native import UsageError
 from headway.from_toml import FACTORS, Checks, read
@@ -106,7 +106,7 @@ def load(name: str) -> Topology:
     return parse(read(Path(name)), name)
 
 
-def parse(data: dict[str, Any], origin: str) -> Topology:
+def parse(data: dict[str, object], origin: str) -> Topology:
     """Checks the contents of a file. Raises UsageError."""
     return _Parser(origin).topology(data)
 
@@ -144,7 +144,7 @@ class _Parser(Checks):
     MOST_FOR = "have room"
     RATES, RATES_BPS = "64kbps to 1Gbps", (64_000, 1_000_000_000)
 
-    def topology(self, data: dict[str, Any]) -> Topology:
+    def topology(self, data: dict[str, object]) -> Topology:
         self._keys(data, "", {"switch", "link", "host", "route"})
         switches: list[str] = []
         for where, entry in self._entries(data, "switch"):
@@ -165,7 +165,7 @@ class _Parser(Checks):
         route = self._route(data, switches, tuple(links), source, destination)
         return Topology(Path(self._origin).stem, tuple(switches), tuple(links), source, destination, route)
 
-    def _link(self, where: str, entry: dict[str, Any], switches: list[str]) -> Link:
+    def _link(self, where: str, entry: dict[str, object], switches: list[str]) -> Link:
         self._keys(entry, where, {"ends", "rate", "delay", "queue"})
         ends = entry.get("ends")
         if not (isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, str) for end in ends)):
@@ -179,7 +179,7 @@ class _Parser(Checks):
             self._wrong(where, 'its rate is missing; write rate = "10Mbps"')
         return Link((ends[0], ends[1]), rate, self._delay(entry, where), self._queue(entry, where))
 
-    def _hosts(self, data: dict[str, Any], switches: list[str]) -> tuple[Host, Host]:
+    def _hosts(self, data: dict[str, object], switches: list[str]) -> tuple[Host, Host]:
         hosts = []
         for where, entry in self._entries(data, "host"):
             self._keys(entry, where, {"name", "switch"})
@@ -197,7 +197,7 @@ class _Parser(Checks):
         return hosts[0], hosts[1]
 
     def _route(
-        self, data: dict[str, Any], switches: list[str], links: tuple[Link, ...], source: Host, destination: Host
+        self, data: dict[str, object], switches: list[str], links: tuple[Link, ...], source: Host, destination: Host
     ) -> tuple[str, ...]:
         if "route" not in data:
             found = shortest(links, source.switch, destination.switch)
@@ -227,7 +227,7 @@ class _Parser(Checks):
         if name not in switches:
             self._wrong(where, f"no switch '{name}'; switches are {', '.join(switches)}")
 
-    def _delay(self, entry: dict[str, Any], where: str) -> float:
+    def _delay(self, entry: dict[str, object], where: str) -> float:
         value = entry.get("delay")
         found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(us|ms|s)", value) if isinstance(value, str) else None
         delay_s = float(found[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[found[2]] if found else math.inf
@@ -235,7 +235,7 @@ class _Parser(Checks):
             self._wrong(where, 'delay is missing, or not a time from 0ms to 10s; write delay = "2.5ms"')
         return delay_s
 
-    def _queue(self, entry: dict[str, Any], where: str) -> int | None:
+    def _queue(self, entry: dict[str, object], where: str) -> int | None:
         value = entry.get("queue")
         if value is None:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,21 +18,20 @@ if TYPE_CHECKING:
 FILE = "checkpoint.pt"
 FORMAT = 1
 
+State = dict[str, Any]
+"""What PyTorch saves of a training: tensors, numbers, texts, lists and dicts of these."""
+Identity = Mapping[str, object]
+"""What has to be the same for a training to continue: plain numbers, texts, and dicts of these."""
 
-def save(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
-    """Writes a checkpoint whole or not at all. Raises RunError.
 
-    Args:
-        folder: The training's folder.
-        identity: What has to be the same for the training to continue: plain numbers and texts.
-        state: Tensors, numbers, texts, lists and dicts of these.
-    """
+def save(folder: Path, identity: Identity, state: State) -> None:
+    """Writes a checkpoint into the training's folder, whole or not at all. Raises RunError."""
     content = io.BytesIO()
     torch.save({"format": FORMAT, "identity": identity, "state": state}, content)
     write_atomic(folder / FILE, content.getvalue())
 
 
-def load(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
+def load(folder: Path, identity: Identity) -> State | None:
     """Returns the state that was saved last, or None.
 
     Raises UsageError if it cannot be read, or comes from a training of another identity.

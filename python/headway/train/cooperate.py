@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gymnasium import spaces
 
     from headway.envs.team import HeadwayTeamVectorEnv
+    from headway.train.checkpoint import State
     from headway.train.sections import Net
 
 Array = np.ndarray[Any, Any]
@@ -374,7 +375,7 @@ class Cooperation:
             actions[owners == index] = agent.act(observations[owners == index])
         return actions
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Returns all that `restore` needs, for `checkpoint.save`."""
         learners = [
             {"weights": agent.policy.state_dict(), "optimiser": agent.policy.optimizer.state_dict()}
@@ -385,7 +386,7 @@ class Cooperation:
             **{"stretches": self.stretches, "reward": self.reward},
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continues from where `state` was taken."""
         for agent, saved in zip(self.learners, state["learners"], strict=True):
             agent.policy.load_state_dict(saved["weights"])

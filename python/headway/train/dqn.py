@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from stable_baselines3.common.vec_env import VecEnv
 
+    from headway.models.net import NetCard
+    from headway.train.checkpoint import State
     from headway.train.config import TrainConfig
     from headway.train.stopwatch import Stopwatch
 
@@ -210,7 +212,7 @@ class DqnLearner:
         """Takes weights that `weights` returned."""
         self._shipped.load_state_dict(weights)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Returns all that `restore` needs.
 
         It is tensors, numbers and lists, none of which changes as training goes on.
@@ -224,7 +226,7 @@ class DqnLearner:
             "counts": [self._rounds, self._gradient_steps, self._stretches],
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continues from where `state` was taken."""
         self._network.load_state_dict(state["weights"])
         self._target.load_state_dict(state["target"])
@@ -233,7 +235,7 @@ class DqnLearner:
         self._memory.restore(state["memory"])
         self._rounds, self._gradient_steps, self._stretches = state["counts"]
 
-    def network(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def network(self) -> tuple[NetCard, dict[str, Array]]:
         """Returns the Q-network as a card's `[net]`, and its tensors."""
         return self._shipped.describe()
 

@@ -27,7 +27,7 @@ def golden(learner: Learner, seen: list[Array]) -> tuple[Array, Array]:
 
 
 def write(
-    folder: Path, learner: Learner, training: dict[str, Any], evaluation: dict[str, Any], seen: list[Array]
+    folder: Path, learner: Learner, training: dict[str, object], evaluation: dict[str, object], seen: list[Array]
 ) -> None:
     """Writes the model folder, checked by the loader that deployment uses.
 

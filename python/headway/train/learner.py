@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from stable_baselines3.common.vec_env import VecEnv
 
+    from headway.models.net import NetCard
+    from headway.train.checkpoint import State
     from headway.train.config import TrainConfig
     from headway.train.stopwatch import Stopwatch
 
@@ -60,13 +62,13 @@ class Learner(Protocol):
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
         """Takes weights that `weights` returned."""
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Returns all that `restore` needs: tensors, numbers and lists."""
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continues from where `state` was taken."""
 
-    def network(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def network(self) -> tuple[NetCard, dict[str, Array]]:
         """Returns what is deployed: the card's `[net]`, and the tensors that it names."""
 
     def outputs(self, observations: Array) -> Array:

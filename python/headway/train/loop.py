@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from stable_baselines3.common.vec_env import VecEnv
 
+    from headway.train.checkpoint import Identity, State
     from headway.train.config import TrainConfig
     from headway.train.learner import Learner
     from headway.train.rows import Best, StretchRow
@@ -86,7 +87,7 @@ class Training:
         waited = self.stretch - self.best["stretch"] if self.best else 0
         return self.stretch >= self.config.stretches or waited >= self.config.early_stop.patience
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Returns the state for a checkpoint."""
         return {
             "learner": self.learner.state(),
@@ -97,14 +98,14 @@ class Training:
             "parts": self.watch.parts,
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continues from where `state` was taken."""
         self.learner.restore(state["learner"])
         self.history, self.best = state["history"], state["best"]
         self.watch.wall_s, self.watch.cpu_s, self.watch.parts = state["wall_s"], state["cpu_s"], state["parts"]
 
 
-def identity(config: TrainConfig, seed: int) -> dict[str, Any]:
+def identity(config: TrainConfig, seed: int) -> Identity:
     """Returns what decides the weights, to the bit. A checkpoint continues only under the same."""
     return {
         "config": config.hash,
@@ -203,7 +204,7 @@ def _note(training: Training, reward: float, scores: list[Score]) -> None:
         training.learner.log_scores(score.numbers, f"validation/{score.scenario}")
 
 
-def _about(training: Training) -> dict[str, Any]:
+def _about(training: Training) -> dict[str, object]:
     """Returns the card's `[training]`."""
     config, watch, best = training.config, training.watch, training.best
     assert best, "weights are kept from the first validation on"
@@ -229,7 +230,7 @@ def _about(training: Training) -> dict[str, Any]:
     }
 
 
-def _evaluation(training: Training, scores: list[Score]) -> dict[str, Any]:
+def _evaluation(training: Training, scores: list[Score]) -> dict[str, object]:
     """Returns the card's `[evaluation]`: the kept policy on the validation scenarios."""
     validation = training.config.validation
     rounded = {score.scenario: score.rounded() for score in scores}

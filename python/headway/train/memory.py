@@ -10,6 +10,8 @@ import torch
 if TYPE_CHECKING:
     import numpy as np
 
+    from headway.train.checkpoint import State
+
     Array = np.ndarray[Any, Any]
 
 GOES_ON, CUT, TERMINATED = 0, 1, 2
@@ -103,11 +105,11 @@ class Memory:
             weights=(end != CUT).float(),
         )
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Returns the state for a checkpoint."""
         return {"count": self.count, **{name: kept[: len(self)].clone() for name, kept in self.kept.items()}}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Remembers what it did when `state` was taken."""
         self.count = state["count"]
         for name, kept in self.kept.items():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from headway.models.net import NetCard
     from headway.train.sections import Mask, Net
 
 ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
@@ -69,7 +70,7 @@ class Network(nn.Module):
             x = self.activation(layer(x))
         return self.layers[-1](x)
 
-    def describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    def describe(self) -> tuple[NetCard, dict[str, np.ndarray[Any, Any]]]:
         """Returns the card's `[net]`, and the tensors that it names."""
         spec, tensors = describe(list(self.layers), self.net.activation)
         if self.net.mask and self.mask:
@@ -82,12 +83,12 @@ class Network(nn.Module):
 
 def describe(
     layers: Sequence[nn.Linear], activation: str, output: str = "identity"
-) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+) -> tuple[NetCard, dict[str, np.ndarray[Any, Any]]]:
     """Returns an MLP of these layers as a card's `[net]`, and its tensors.
 
     `output` comes after the last.
     """
-    spec = {
+    spec: NetCard = {
         "kind": "mlp",
         "layers": [layers[0].in_features, *(layer.out_features for layer in layers)],
         "activations": [activation] * (len(layers) - 1) + [output],

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import Batch, RunError, Scenario, UsageError, code_version, learn
 from headway.models.learner import write_learner
@@ -77,7 +77,7 @@ def train(folder: Path, seed: int, say: Callable[[str], None]) -> str:
     return write_learner(folder, card, learned)
 
 
-def _evaluation(learned: str, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
+def _evaluation(learned: str, seed: int, say: Callable[[str], None]) -> dict[str, dict[str, float]]:
     """Returns means by scenario over runs of FLOW_S that begin with what was learned."""
     with TemporaryDirectory() as folder:
         here = Path(folder) / SYSTEM
@@ -92,7 +92,7 @@ def _evaluation(learned: str, seed: int, say: Callable[[str], None]) -> dict[str
                 pass
             rows = [row for row in batch.results() if row["flow"] == ALL_FLOWS]
             found[name] = {
-                "utilisation": round(fmean(row["utilisation"] for row in rows), 3),
-                "loss": round(fmean(row["loss"] for row in rows), 4),
+                "utilisation": round(fmean(share for row in rows if (share := row["utilisation"]) is not None), 3),
+                "loss": round(fmean(share for row in rows if (share := row["loss"]) is not None), 4),
             }
         return found

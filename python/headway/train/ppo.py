@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
     from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+    from headway.models.net import NetCard
+    from headway.train.checkpoint import State
     from headway.train.config import TrainConfig
     from headway.train.stopwatch import Stopwatch
 
@@ -70,7 +72,7 @@ class PpoLearner:
             return ppo.learning_rate * ((1.0 - model.num_timesteps / total) if ppo.anneal else 1.0)
 
         algorithm: type[PPO] | type[A2C] = A2C
-        own: dict[str, Any] = {}
+        own: dict[str, float] = {}
         if isinstance(ppo, Ppo):
             algorithm = PPO
             own = {"batch_size": ppo.minibatch, "n_epochs": ppo.epochs, "clip_range": ppo.clip}
@@ -162,7 +164,7 @@ class PpoLearner:
         """Takes weights that `weights` returned."""
         self.ppo.policy.load_state_dict(weights)
 
-    def network(self) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    def network(self) -> tuple[NetCard, dict[str, np.ndarray[Any, Any]]]:
         """Returns the policy's network as a card's `[net]`, and its tensors.
 
         The value function is not deployed.
@@ -180,7 +182,7 @@ class PpoLearner:
             features = torch.as_tensor(observations, dtype=torch.float32)
             return np.asarray(policy.action_net(policy.mlp_extractor.forward_actor(features)).numpy())
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Returns all that `restore` needs: tensors, numbers and lists."""
         # Stable-Baselines3 shuffles with NumPy's global generator.
         random = np.random.get_state(legacy=False)  # noqa: NPY002
@@ -199,7 +201,7 @@ class PpoLearner:
             "rewards": normaliser and [float(normaliser.mean), float(normaliser.var), float(normaliser.count)],
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Continues from where `state` was taken."""
         self.ppo.policy.load_state_dict(state["weights"])
         self.ppo.policy.optimizer.load_state_dict(state["optimiser"])

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import RunError, Scenario, UsageError
 from headway.files import make_folder
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from headway.runs.many_machines import Machines
+    from headway.train.checkpoint import Identity
     from headway.train.config import TrainConfig
     from headway.train.loop import Training, Watcher
     from headway.train.run import Planned, Trained
@@ -41,7 +42,7 @@ class SentTraining:
     """The absolute folder in which its own folder is made."""
     mark: str
     """The name of a file there, by which a machine sees that it is the same folder."""
-    needs: dict[str, Any]
+    needs: Identity
     """The result of `needs_of` on the machine of the command."""
 
 
@@ -63,7 +64,7 @@ def _unwatched(_: object) -> Iterator[Watcher]:
     yield _Unwatched()
 
 
-def needs_of(config: TrainConfig, seed: int) -> dict[str, Any]:
+def needs_of(config: TrainConfig, seed: int) -> Identity:
     """Returns what decides the weights: identity of the training, and the traces by their contents.
 
     Raises UsageError.

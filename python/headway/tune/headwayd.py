@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from headway.tune.sockets import SocketMonitor
 from headway.tune.tuner import ALL, DEFAULTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from headway.tune.sockets import Sockets
     from headway.tune.stats import FlowStats
@@ -33,6 +34,9 @@ OLD_S = 2.0
 """A status older than this in s is not used."""
 LOOK_S = 0.25
 """The tuner uses headwayd's list of flows for this time in s."""
+
+Reported = Mapping[str, object]
+"""A flow as headwayd reports it, not checked."""
 
 
 def default_path() -> str:
@@ -76,7 +80,7 @@ class HeadwaydStatus:
     def __init__(self, path: str, every_s: float = 0.1) -> None:
         """Asks at `path` every `every_s`."""
         self._path, self._every_s = path, every_s
-        self._flows: list[dict[str, Any]] = []
+        self._flows: list[Reported] = []
         self._at = -OLD_S
         self._ended = threading.Event()
         self.failures = 0
@@ -84,7 +88,7 @@ class HeadwaydStatus:
         self._thread = threading.Thread(target=self._run, name="headwayd", daemon=True)
         self._thread.start()
 
-    def flows(self) -> list[dict[str, Any]]:
+    def flows(self) -> list[Reported]:
         """Returns the flows of its last answer; none if that is too old."""
         return self._flows if time.monotonic() - self._at < OLD_S else []
 
@@ -109,7 +113,7 @@ class Known:
     They are found by both ends if headwayd reports both, else by the remote one.
     """
 
-    def __init__(self, flows: Iterable[dict[str, Any]] = ()) -> None:
+    def __init__(self, flows: Iterable[Reported] = ()) -> None:
         """Takes one answer. Flows that cannot be told from one another are left out."""
         flows = list(flows)
         ends = Counter(map(_ends, flows))
@@ -118,12 +122,12 @@ class Known:
         self._by_ends = {flow: one for one in flows if "local" in one and ends[flow := _ends(one)] == 1}
         self._by_remote = {end: one for one in flows if "local" not in one and remotes[end := _remote(one)] == 1}
 
-    def find(self, flow: str) -> dict[str, Any] | None:
+    def find(self, flow: str) -> Reported | None:
         """Returns the flow of this id."""
         return self._by_ends.get(flow) or self._by_remote.get(_remote_of(flow))
 
 
-def matched(flows: list[dict[str, Any]], ids: list[str]) -> dict[str, dict[str, Any]]:
+def matched(flows: list[Reported], ids: list[str]) -> dict[str, Reported]:
     """Returns the daemon's flows by the ids of sockets.
 
     A flow of which the daemon reports only the remote end is found only if one socket has that end.
@@ -138,11 +142,11 @@ def _remote_of(flow: str) -> str:
     return flow.rsplit("-", 1)[1] if "-" in flow else ""
 
 
-def _remote(one: Mapping[str, Any]) -> str:
+def _remote(one: Reported) -> str:
     return _plain(str(one.get("remote", "")))
 
 
-def _ends(one: Mapping[str, Any]) -> str:
+def _ends(one: Reported) -> str:
     return f"{_plain(str(one.get('local', '')))}-{_remote(one)}"
 
 
@@ -151,7 +155,7 @@ def _plain(address: str) -> str:
     return address.replace("[::ffff:", "").replace("]", "") if address.startswith("[::ffff:") else address
 
 
-def with_bbr(stats: FlowStats, reported: Mapping[str, Any]) -> FlowStats:
+def with_bbr(stats: FlowStats, reported: Reported) -> FlowStats:
     """Returns the flow with headwayd's BBR variables and its count of lost packets.
 
     TCP_INFO does not have that count.

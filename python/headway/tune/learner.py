@@ -463,7 +463,7 @@ class LearningPolicy:
         return None
 
 
-def _reward_of(card: dict[str, Any]) -> Reward:
+def _reward_of(card: Mapping[str, object]) -> Reward:
     """Returns the reward with the weights that the model was trained with.
 
     Raises UsageError if it has terms that a host's rows do not give.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.tune.stats import FlowStats
 from headway.tune.tuner import ALL, DEFAULTS
@@ -150,7 +150,7 @@ class SimulatedFlows:
             self._stats(name, info) for name, info in infos.items() if info.get("dt", 0) > 0 and info["srtt_ms"] > 0
         ]
 
-    def _stats(self, name: str, info: dict[str, Any]) -> FlowStats:
+    def _stats(self, name: str, info: dict[str, float]) -> FlowStats:
         mss = int(info["mss_bytes"])
         return FlowStats(
             flow=self._id(name),

@@ -19,7 +19,7 @@ import time
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import RunError, find_headwayd
 from headway.extras import install
@@ -29,6 +29,7 @@ from headway.reproduce.lab import MissingError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from headway.rows import BatchRow, SeriesLists
     from headway.runs.collect import Running
 
 PATIENCE_S = 20.0
@@ -256,11 +257,11 @@ class TunedRun:
         self._is_cancelled = True
         self._run.cancel()
 
-    def results(self) -> list[dict[str, Any]]:
+    def results(self) -> list[BatchRow]:
         """Returns the results of the run, if it was tuned."""
         return self._run.results() if self._is_tuned else []
 
-    def series(self) -> list[dict[str, Any]]:
+    def series(self) -> list[SeriesLists]:
         """Returns the time series of the run."""
         return self._run.series()
 

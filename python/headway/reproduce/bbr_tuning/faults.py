@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
-    from headway.runs.store import Run
+    from headway.runs.store import KeptSeries, Run
 
 RTT_STEP_S, RATE_STEP_S = 11.0, 3.0
 BACK, BACK_S = 0.9, 5.0
@@ -159,12 +159,12 @@ def _gains(
 
 
 def _medians(
-    measured: Measured, wanted: dict[str, RunRequest], column: str
+    measured: Measured, wanted: dict[str, RunRequest], column: KeptSeries
 ) -> dict[str, list[tuple[float, float | None]]]:
     return {label: median_line(measured.runs(one), column) for label, one in wanted.items()}
 
 
-def median_line(runs: Sequence[Run], column: str) -> list[tuple[float, float | None]]:
+def median_line(runs: Sequence[Run], column: KeptSeries) -> list[tuple[float, float | None]]:
     """Returns the median of runs in each bin, over those that have a value."""
     found = []
     for k, time in enumerate(ends_s(runs[0])):

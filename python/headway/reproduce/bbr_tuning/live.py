@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured, Of
-    from headway.runs.store import Run
+    from headway.runs.store import KeptSeries, Run
     from headway.stats.estimate import Estimate
 
 MODEL = "bbr-tuner-ppo-v1"
@@ -86,7 +86,10 @@ def fig2a(lab: Lab) -> FigureJob:
             lost_rate_s,
         ),
     ]
-    columns = {"rtprop_ms": whole("RTprop (ms)", [450.0]), "throughput_mbps": whole("throughput (Mbit/s)", [20.0])}
+    columns: dict[KeptSeries, Axis] = {
+        "rtprop_ms": whole("RTprop (ms)", [450.0]),
+        "throughput_mbps": whole("throughput (Mbit/s)", [20.0]),
+    }
     return (yield from _step(lab, "fig2a-kernel", "bbr-rtt-step", columns, quantities))
 
 
@@ -96,12 +99,15 @@ def fig2b(lab: Lab) -> FigureJob:
         Quantity("stale", "time from the step until BtlBw is within 10% of the new rate", "s", stale_btlbw_s),
         Quantity("rtt", "largest smoothed RTT after the step", "ms", peak_rtt_ms),
     ]
-    columns = {"btlbw_mbps": whole("BtlBw (Mbit/s)", [22.0]), "rtt_ms": whole("smoothed RTT (ms)", [400.0])}
+    columns: dict[KeptSeries, Axis] = {
+        "btlbw_mbps": whole("BtlBw (Mbit/s)", [22.0]),
+        "rtt_ms": whole("smoothed RTT (ms)", [400.0]),
+    }
     return (yield from _step(lab, "fig2b-kernel", "bbr-rate-step", columns, quantities))
 
 
 def _step(
-    lab: Lab, figure: str, scenario: str, columns: dict[str, Axis], quantities: Sequence[Quantity]
+    lab: Lab, figure: str, scenario: str, columns: dict[KeptSeries, Axis], quantities: Sequence[Quantity]
 ) -> FigureJob:
     with _chains() as chains:
         wanted = _want(lab, scenario, chains)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import Scenario, UsageError
 from headway.report.numbers import number
@@ -240,8 +240,8 @@ def _chart(
     The learned interval has a whisker: the 95% interval of its reward minus the best fixed one's,
     which is `more`.
     """
-    points: dict[str, list[dict[str, Any]]] = {}
-    whiskers: list[dict[str, Any]] = []
+    points: dict[str, list[Spec]] = {}
+    whiskers: list[Spec] = []
     for network, of in rewards.items():
         best = of[ranks[network][0]].mean or 1.0
         for name in (*LETTERS, LEARNED):

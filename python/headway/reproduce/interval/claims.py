@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from headway.reproduce.claim import Claim
-    from headway.reproduce.interval.group_results import GroupResults
+    from headway.reproduce.interval.group_results import GroupResults, Quantity
 
 HALF = (-65.0, -35.0)
 """Our limits for "almost half": 35% to 65% less."""
@@ -55,7 +55,7 @@ def differ(figure: str, found: GroupResults) -> Claim:
     )
 
 
-def first(found: GroupResults, name: str, groups: str, paper: str, quantity: str = THROUGHPUT) -> Claim:
+def first(found: GroupResults, name: str, groups: str, paper: str, quantity: Quantity = THROUGHPUT) -> Claim:
     """Claims that groups take the first places, or are as good as the last of these.
 
     There are as many places as groups.
@@ -91,7 +91,7 @@ def over(
     pairs: Sequence[tuple[str, str]],
     paper: str,
     how: str,
-    quantities: Sequence[str],
+    quantities: Sequence[Quantity],
     *,
     at_least: float = float("-inf"),
     at_most: float = float("inf"),
@@ -111,7 +111,7 @@ def over(
 
 
 def near(
-    found: GroupResults, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]], paper: str, how: str
+    found: GroupResults, name: str, pairs: Mapping[Quantity, Sequence[tuple[str, str]]], paper: str, how: str
 ) -> Claim:
     """Claims that groups are close to others in quantities, in either direction.
 

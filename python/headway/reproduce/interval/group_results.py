@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from headway.reproduce.claim import PERCENT, POINTS, Aim, Zone
 from headway.reproduce.interval.groups import PAPERS, PRINTED
@@ -19,13 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from headway.reproduce.lab import RunRequest
-    from headway.reproduce.measured import Measured
+    from headway.reproduce.measured import Measured, Of
     from headway.runs.store import Run
 
-THROUGHPUT, DELAY, LOSS = QUANTITIES = ("throughput_mbps", "delay_p95_ms", "loss")
+Quantity = Literal["throughput_mbps", "delay_p95_ms", "loss"]
+AnyQuantity = Literal["throughput_mbps", "delay_p95_ms", "loss", "reward"]
+THROUGHPUT: Final = "throughput_mbps"
+DELAY: Final = "delay_p95_ms"
+LOSS: Final = "loss"
+QUANTITIES: tuple[Quantity, ...] = (THROUGHPUT, DELAY, LOSS)
 """The three dependent variables: the mean throughput, the 95th percentile of the one-way delay, the
 share lost."""
-REWARD = "reward"
+REWARD: Final = "reward"
 """Eq. 1, an additional quantity that is in no MANOVA."""
 NUMBERS = (*QUANTITIES, REWARD)
 MORE_IS_BETTER = {THROUGHPUT: True, DELAY: False, LOSS: False, REWARD: True}
@@ -75,24 +80,24 @@ def earned(throughput_mbps: float) -> float:
 
 def percent_lost(run: Run) -> float | None:
     """Returns the share lost, in %."""
-    return None if run[LOSS] is None else 100 * float(run[LOSS])
+    return None if (share := run[LOSS]) is None else 100 * float(share)
 
 
 def _numbers(run: Run) -> list[float]:
     """Returns the quantities of a run that has all of them, in the order of NUMBERS."""
-    return [*(run[quantity] for quantity in QUANTITIES), reward(run) or 0.0]
+    return [*(run[quantity] or 0.0 for quantity in QUANTITIES), reward(run) or 0.0]
 
 
 def _is_whole(run: Run) -> bool:
     return reward(run) is not None and all(run[quantity] is not None for quantity in QUANTITIES)
 
 
-def kept_in(manova: Manova) -> tuple[str, ...]:
+def kept_in(manova: Manova) -> tuple[Quantity, ...]:
     """Returns the quantities that vary."""
     return tuple(quantity for quantity in QUANTITIES if quantity not in manova.constant)
 
 
-def listed(quantities: Sequence[str]) -> str:
+def listed(quantities: Sequence[Quantity]) -> str:
     """Returns their names as a list in words."""
     return ", ".join(SAID[quantity] for quantity in quantities)
 
@@ -173,7 +178,7 @@ class GroupResults:
         groups = {name: [row[k][: len(QUANTITIES)] for row in whole] for k, name in enumerate(self.judged)}
         return manova(groups, QUANTITIES) if len(whole) > 1 else None
 
-    def pairwise(self, quantity: str, *, in_pairs: bool = True) -> Pairwise:
+    def pairwise(self, quantity: AnyQuantity, *, in_pairs: bool = True) -> Pairwise:
         """Tests every pair of the groups, in blocks.
 
         The runs of a pair are of one seed, or independent.
@@ -186,18 +191,18 @@ class GroupResults:
             self._pairwise[key] = Pairwise(values, in_pairs=in_pairs, block=self.block, resolution=resolution)
         return self._pairwise[key]
 
-    def best(self, quantity: str, places: int = 1) -> list[str]:
+    def best(self, quantity: AnyQuantity, places: int = 1) -> list[str]:
         """Returns the groups in the first places, and those not significantly different.
 
         The latter do not differ significantly from the last of the first places.
         """
         return self.pairwise(quantity).best(largest=MORE_IS_BETTER[quantity], places=places)
 
-    def ranked(self, quantity: str) -> list[str]:
+    def ranked(self, quantity: AnyQuantity) -> list[str]:
         """Returns the groups, the best first."""
         return self.pairwise(quantity).ranked(largest=MORE_IS_BETTER[quantity])
 
-    def among(self, name: str, quantity: str, places: int = 1, level: float = 1 - LEVEL) -> Zone:
+    def among(self, name: str, quantity: AnyQuantity, places: int = 1, level: float = 1 - LEVEL) -> Zone:
         """Is a group in the first places, or as good as the groups there?
 
         It is as claimed if fewer than `places` others may be ahead. Another one cannot be ahead if
@@ -236,7 +241,7 @@ class GroupResults:
                 return Zone.CLAIMED
         return Zone.CONTRARY if sum(map(is_ahead, above)) >= places else Zone.UNCLEAR
 
-    def _compared(self, name: str, other: str, quantity: str, error: float) -> Zone:
+    def _compared(self, name: str, other: str, quantity: AnyQuantity, error: float) -> Zone:
         """Returns whether a group is as good as another: shown, shown not to be, or unclear.
 
         The interval of their difference decides.
@@ -249,7 +254,7 @@ class GroupResults:
             apart, margin = self.apart(name, other, quantity), POINTS if quantity == LOSS else PERCENT
         return Aim(-margin, margin, small=margin).zone(apart, 1 - error)
 
-    def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Estimate:
+    def mean(self, name: str, of: Of) -> Estimate:
         """Returns the mean of a group."""
         return self.measured.mean(self.wanted[name], of)
 
@@ -274,7 +279,7 @@ class GroupResults:
         ends = apart.mapped(lambda end: max(0.0, middle + end - off_by))
         return Estimate(middle, ends.interval, apart.samples)
 
-    def percent(self, one: str, other: str, quantity: str) -> Estimate:
+    def percent(self, one: str, other: str, quantity: Quantity) -> Estimate:
         """Returns how far a group's mean lies above another's, in % of the other's.
 
         Runs have the same seed.
@@ -292,14 +297,14 @@ class GroupResults:
             return Estimate.exactly(0.0)
         return self.measured.difference(self.wanted[one], self.wanted[other], percent_lost)
 
-    def apart(self, one: str, other: str, quantity: str) -> Estimate:
+    def apart(self, one: str, other: str, quantity: Quantity) -> Estimate:
         """Returns how far a group is above another.
 
         It is in points for a share lost, else in % of the other's mean.
         """
         return self.points_lost(one, other) if quantity == LOSS else self.percent(one, other, quantity)
 
-    def from_best(self, name: str, quantity: str) -> Estimate:
+    def from_best(self, name: str, quantity: Quantity) -> Estimate:
         """Returns how far a group is above the best of the other judged groups, whichever that is.
 
         Units are those of `apart`.
@@ -308,7 +313,7 @@ class GroupResults:
         small = POINTS if quantity == LOSS else PERCENT
         return from_the_best(others, small, largest=MORE_IS_BETTER[quantity])
 
-    def percent_of_all(self, ones: Sequence[str], others: Sequence[str], quantity: str) -> Estimate:
+    def percent_of_all(self, ones: Sequence[str], others: Sequence[str], quantity: Quantity) -> Estimate:
         """Returns how far the mean of several groups lies above that of others, in % of that.
 
         Runs have the same seed.

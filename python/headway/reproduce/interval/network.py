@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from headway.report.svg import Spec
     from headway.reproduce.figure import FigureJob
+    from headway.reproduce.interval.group_results import AnyQuantity
     from headway.reproduce.lab import Lab, RunRequest
     from headway.runs.store import Run
     from headway.stats.estimate import Estimate
@@ -122,9 +123,10 @@ def group_table(network: Network, found: Mapping[str, GroupResults]) -> Rows:
     head = ["group", "interval", "throughput (Mbit/s)", "p95 delay (ms)", "loss (%)", "reward (Eq. 1)"]
     rows = [["network", *head] if several else head]
     for scenario, own in found.items():
-        best = {q: own.best(q) for q in (*QUANTITIES, REWARD) if own.has_enough}
+        ranked: list[AnyQuantity] = [*QUANTITIES, REWARD]
+        best = {q: own.best(q) for q in ranked if own.has_enough}
         for group in EVERY:
-            means = {quantity: own.mean(group.name, quantity) for quantity in QUANTITIES}
+            means: dict[AnyQuantity, Estimate] = {q: own.mean(group.name, q) for q in QUANTITIES}
             means |= {LOSS: means[LOSS].mapped(lambda share: 100 * share), REWARD: own.mean(group.name, reward)}
             cells = [_cell(mean, group.name in best.get(quantity, ())) for quantity, mean in means.items()]
             rows.append([*([network.scenarios[scenario]] if several else []), group.name, group.title, *cells])
@@ -208,7 +210,7 @@ def _notes(title: str, found: GroupResults) -> list[str]:
     blocks = f", by the means of {found.trainings} trainings" if found.trainings > 1 else blocks
     lines = [f"{title}: of {pairs} pairs of groups {', '.join(apart)} are told apart{blocks}."]
     if found.manova and found.manova.constant:
-        left = listed(found.manova.constant)
+        left = listed([quantity for quantity in QUANTITIES if quantity in found.manova.constant])
         lines.append(f"{title}: {left} varies within no group, or follows from the rest: not in the MANOVA.")
     return lines
 

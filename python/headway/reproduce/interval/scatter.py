@@ -6,7 +6,7 @@ Throughput is over delay, and over loss, as in figures 4 to 10.
 from __future__ import annotations
 
 from math import cos, hypot, pi, sin
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from headway.report.labels import CHARACTER, HEIGHT, Box, place
 from headway.report.style import COLOURS, INK, MARKERS, SOFT, Style
@@ -117,7 +117,7 @@ def _span(metric: Estimate) -> tuple[float, float, float]:
 
 def _family(points: Sequence[Point], look: Style, at: Mapping[str, Spec]) -> list[Spec]:
     """Draws markers and whiskers of one estimator's groups."""
-    values: list[dict[str, Any]] = []
+    values: list[Spec] = []
     for p in points:
         (mean_x, x_low, x_high), (mean_y, y_low, y_high) = _span(p.x), _span(p.y)
         text = f"{p.name} ({BY_NAME[p.name].title}): {mean_y:.4g}, {mean_x:.4g}"

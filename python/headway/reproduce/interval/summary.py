@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import ON_DARK_CELL, ON_PALE_CELL, cells_at, titled
 from headway.reproduce.claim import PERCENT, POINTS, Aim, Zone, all_of, judge
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from headway.report.svg import Spec
     from headway.reproduce.claim import Claim
     from headway.reproduce.figure import FigureJob
+    from headway.reproduce.interval.group_results import AnyQuantity, Quantity
     from headway.reproduce.interval.networks import Network
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
@@ -73,7 +74,7 @@ def table10(lab: Lab) -> FigureJob:
     return FigureResult(chart, claims, notes=NOTES, tables=tables)
 
 
-OVER_THE_BEST = {
+OVER_THE_BEST: dict[Quantity, str] = {
     THROUGHPUT: "% of the best group's",
     DELAY: "times the lowest group's",
     LOSS: "%",
@@ -327,7 +328,11 @@ def found_again(found: Of, printed: Of) -> Rows:
     counts = []
     for network in found:
         cells: list[str] = []
-        for quantities, papers in (((THROUGHPUT,), network.higher), ((DELAY, LOSS), network.lower)):
+        halves_of: list[tuple[Sequence[Quantity], str]] = [
+            ((THROUGHPUT,), network.higher),
+            ((DELAY, LOSS), network.lower),
+        ]
+        for quantities, papers in halves_of:
             cells += [
                 papers,
                 _among_first(found[network], LETTERS, quantities, papers),
@@ -339,7 +344,7 @@ def found_again(found: Of, printed: Of) -> Rows:
     return [*rows, ["all, of our first three", *totals]]
 
 
-def _among_first(found: GroupResults, names: Sequence[str], quantities: Sequence[str], papers: str) -> str:
+def _among_first(found: GroupResults, names: Sequence[str], quantities: Sequence[Quantity], papers: str) -> str:
     """Returns the groups of a cell that are among our first in each of some quantities.
 
     `names` are ours for A to R.
@@ -350,12 +355,12 @@ def _among_first(found: GroupResults, names: Sequence[str], quantities: Sequence
     return "".join(sorted(set(papers).intersection(*first)))
 
 
-def grid(found: Of, quantity: str) -> Spec:
+def grid(found: Of, quantity: AnyQuantity) -> Spec:
     """Draws a quantity of every group on every network.
 
     Dark is good, and frames mark those that do not differ significantly from the best.
     """
-    cells: list[dict[str, Any]] = []
+    cells: list[Spec] = []
     for network, own in found.items():
         means = own.pairwise(quantity).means
         best = set(own.best(quantity)) if own.has_enough else set()
@@ -398,7 +403,7 @@ def grid(found: Of, quantity: str) -> Spec:
     return {"width": CELL[0] * len(LETTERS), "height": CELL[1] * len(found), "layer": layers}
 
 
-def _written(value: float, low: float, high: float, quantity: str) -> str:
+def _written(value: float, low: float, high: float, quantity: AnyQuantity) -> str:
     if quantity == THROUGHPUT:
         return f"{100 * value / high:.0f}" if high else "0"
     if quantity == LOSS:

@@ -13,12 +13,12 @@ from headway.reproduce.lab import family
 from headway.reproduce.owl.contenders import RULE_ALONE, beats_rule, with_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from headway.reproduce.claim import Claim
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab, RunRequest
-    from headway.reproduce.measured import Measured
+    from headway.reproduce.measured import Measured, Of
     from headway.runs.store import Run
     from headway.stats.estimate import Estimate
 
@@ -40,7 +40,7 @@ def fig7(lab: Lab) -> FigureJob:
     buffers = {size: lab.each(specs, scenario) for size, scenario in family("owl-buffer").items()}
     measured = yield [one for points in buffers.values() for one in points.values()]
 
-    def lines(of: str | Callable[[Run], float | None]) -> dict[str, dict[float, Estimate]]:
+    def lines(of: Of) -> dict[str, dict[float, Estimate]]:
         return {
             label: {size: measured.mean(points[label], of) for size, points in buffers.items()} for label in specs
         }
@@ -123,7 +123,7 @@ def needed(buffers: Mapping[float, Mapping[str, RunRequest]], measured: Measured
     wanted = [buffers[size][label] for label in (ours, "vivace") for size in sizes]
 
     def ratio(*runs: Run) -> float | None:
-        rates = [run["throughput_mbps"] for run in runs]
+        rates = [run["throughput_mbps"] or 0.0 for run in runs]
         own, theirs = (passes(sizes, rates[k : k + len(sizes)], ENOUGH_MBPS) for k in (0, len(sizes)))
         return (own or never) / (theirs or never) if own or theirs else None
 

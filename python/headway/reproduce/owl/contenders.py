@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headway.reproduce.claim import Claim
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
+    from headway.rows import MetricName
 
 END_TO_END = (
     "cubic",
@@ -131,7 +132,7 @@ def beats_rule(
         of_recordings: Are the networks recordings? Then each is one sample, and their mean is
             judged.
     """
-    metrics = {"throughput": "throughput_mbps", "power": "power"}
+    metrics: dict[str, MetricName] = {"throughput": "throughput_mbps", "power": "power"}
     by_network = {
         said: {where: measured.percent(ours, rule, metric) for where, (ours, rule) in pairs.items()}
         for said, metric in metrics.items()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
+    from headway.rows import MetricName
     from headway.runs.store import Run
 
 FAIR_MBPS = 25.0
@@ -89,7 +90,7 @@ def fig8(lab: Lab) -> FigureJob:
             for flow, label in ((0, who), (1, "the other"))
         ]
 
-    def lines(of: str) -> dict[str, dict[float, Estimate]]:
+    def lines(of: MetricName) -> dict[str, dict[float, Estimate]]:
         return {label: {n: measured.mean(c[label], of) for n, c in crowds.items()} for label in many}
 
     looks = looks_of(list(many), ["the other"])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headway.reproduce.claim import Claim
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab
+    from headway.runs.store import Run
 
 TWO = "owl-geni:count=2"
 PATH = (
@@ -127,8 +128,8 @@ def fig11(lab: Lab) -> FigureJob:
     return FigureResult(chart, claims)
 
 
-def _percent_lost(run: dict[str, float]) -> float:
-    return 100 * run["loss"]
+def _percent_lost(run: Run) -> float | None:
+    return None if run["loss"] is None else 100 * run["loss"]
 
 
 FIGURES = (

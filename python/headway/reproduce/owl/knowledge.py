@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, Aim, judge
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
+    from headway.rows import MetricName
 
 MOSTLY_KNOWN = 60.0
 """The % of known switches above which Owl should be better than ABC."""
-THROUGHPUT, RTT = "throughput_mbps", "rtt_mean_ms"
+THROUGHPUT: Final = "throughput_mbps"
+RTT: Final = "rtt_mean_ms"
 END_TO_END = ("cubic", "aurora")
 """The end-to-end schemes that the section compares with."""
 UNMASKED, ALIKE = "owl-no-mask", f"owl-{BASE}"
@@ -75,7 +77,7 @@ def fig6(lab: Lab) -> FigureJob:
 
     looks = looks_of(["owl", *short, *flat, "abc", "owl-100", "owl-0"])
 
-    def panel(own: Mapping[str, Mapping[float, RunRequest]], of: str, title: str) -> Spec:
+    def panel(own: Mapping[str, Mapping[float, RunRequest]], of: MetricName, title: str) -> Spec:
         lines = {
             label: {level: measured.mean(one, of) for level, one in points.items()} for label, points in own.items()
         }
@@ -134,7 +136,7 @@ def _percent(switches: float) -> float:
     return round(100 * switches / len(SWITCHES), 1)
 
 
-MORE_AND_LESS = (
+MORE_AND_LESS: tuple[tuple[MetricName, str, Aim], ...] = (
     (THROUGHPUT, "throughput", Aim(low=0.0, margin=PERCENT)),
     (RTT, "RTT", Aim(high=0.0, margin=PERCENT)),
 )

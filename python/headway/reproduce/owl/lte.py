@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
-    from headway.runs.store import Run
+    from headway.rows import MetricName
+    from headway.runs.store import KeptSeries, Run, RunSeries
 
 OPERATORS = {"Verizon": "owl-lte-verizon", "T-Mobile": "owl-lte-tmobile", "AT&T": "owl-lte-att"}
 RECORDINGS = OPERATORS | {"AT&T 2016": "owl-lte-att-2016", "New York": "owl-lte-nyc"}
@@ -93,7 +94,7 @@ def fig4(lab: Lab) -> FigureJob:
     return FigureResult(chart, claims, table, [IN_DRIVE, INTERVALS, SCALE, BASELINES, ABC_RULE])
 
 
-SHOWN = (
+SHOWN: tuple[tuple[str, MetricName, str], ...] = (
     ("throughput", "throughput_mbps", "Mbit/s"),
     ("p95 delay", "delay_p95_ms", "ms"),
     ("loss", "loss", ""),
@@ -268,7 +269,7 @@ def fig5(lab: Lab) -> FigureJob:
     return FigureResult(chart, claims, notes=[shown, ABC_RULE])
 
 
-def _line(series: dict[str, list[float | None]], column: str) -> Line:
+def _line(series: RunSeries, column: KeptSeries) -> Line:
     return [(t, v) for t, v in zip(series["time_s"], series[column], strict=True) if t is not None]
 
 

@@ -21,6 +21,7 @@ from headway.reproduce.rax.link import (
     held_from_s,
     last_half,
     line,
+    mean_of,
     means,
     percent_lost,
     restart_runs,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from headway.reproduce.figure import FigureJob
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured, Of
-    from headway.runs.store import Run
+    from headway.runs.store import FlowSeries, Run
     from headway.stats.estimate import Estimate
 
 MINUTES_S = 180.0
@@ -63,7 +64,7 @@ def fig1(lab: Lab) -> FigureJob:
 def _panels(title: str, run: Run) -> list[tuple[str, Spec]]:
     times = run["series"]["time_s"]
     end = end_s(run)
-    of_senders = [flow["series"] for flow in run.get("flows", [])] or [run["series"]]
+    of_senders: list[FlowSeries] = [flow["series"] for flow in run.get("flows", [])] or [run["series"]]
     colours = list(looks_of(["cubic", "bbr"]).values())
     rates = [line(series, "throughput_mbps", times) for series in of_senders]
     losses = [line(series, "loss", times, 100.0) for series in of_senders]
@@ -182,7 +183,7 @@ def _claims(measured: Measured, one: RunRequest, two: RunRequest) -> list[Claim]
 
 def jain(run: Run) -> float:
     """Returns Jain's index of the senders' throughput over the last half."""
-    rates = [last_half("throughput_mbps")({"series": flow["series"]}) or 0.0 for flow in run["flows"]]
+    rates = [mean_of(flow["series"], "throughput_mbps") or 0.0 for flow in run["flows"]]
     squares = sum(rate * rate for rate in rates)
     return sum(rates) ** 2 / (len(rates) * squares) if squares else 0.0
 

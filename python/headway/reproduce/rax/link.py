@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import fsum
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, cast
 
 from headway._native import Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from headway.report.series import Line
     from headway.reproduce.lab import Lab, RunRequest
     from headway.reproduce.measured import Measured
-    from headway.runs.store import Run
+    from headway.runs.store import FlowSeries, Run, RunSeries
 
 LINK_MBPS = 20.0
 ENOUGH_MBPS = 19.0
@@ -38,7 +38,8 @@ MEAN_S = 10
 much."""
 CONVERGED_S = 30
 """A flow has converged if its mean over this many seconds is high enough."""
-COLUMNS = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss")
+Column = Literal["sent_mbps", "lost_mbps", "throughput_mbps", "loss"]
+COLUMNS: tuple[Column, ...] = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss")
 """The columns of a sender's series that figures use."""
 PATH = (
     "20 Mbit/s, a base RTT of 50 ms, a buffer of 10 packets of 1250 bytes (a tenth of the BDP), "
@@ -124,17 +125,17 @@ def beginning(run: Run, seconds: float) -> Run:
 def _cut(run: Run, first: int, bins: int) -> Run:
     where = slice(first, first + bins)
 
-    def cut(series: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-        return {name: series[name][where] for name in COLUMNS}
+    def cut(series: FlowSeries) -> FlowSeries:
+        return cast("FlowSeries", {name: series[name][where] for name in COLUMNS})
 
     series = cut(run["series"])
     flows = [flow | {"series": cut(flow["series"])} for flow in run.get("flows", [])]
-    return run | {
-        "series": series | {"time_s": run["series"]["time_s"][:bins]},
+    found = run | {
+        "series": cast("RunSeries", {**series, "time_s": run["series"]["time_s"][:bins]}),
         "throughput_mbps": fmean(known_values(series["throughput_mbps"]) or [0.0]),
         "loss": share_lost(series),
-        **({"flows": flows} if flows else {}),
     }
+    return found | {"flows": flows} if flows else found
 
 
 def fresh(alpha: float) -> str:
@@ -142,14 +143,13 @@ def fresh(alpha: float) -> str:
     return f"rax:alpha={alpha:g}"
 
 
-def sampled_flow(run: Run) -> Mapping[str, Sequence[float | None]]:
+def sampled_flow(run: Run) -> FlowSeries:
     """Returns the series of one sender, which the run's seed selects.
 
     The paper says: "we randomly sample one sender from each simulation".
     """
     flows = run.get("flows")
-    found: dict[str, Any] = flows[run["seed"] % len(flows)]["series"] if flows else run["series"]
-    return found
+    return flows[run["seed"] % len(flows)]["series"] if flows else run["series"]
 
 
 def end_s(run: Run) -> float:
@@ -171,29 +171,29 @@ def known_values(values: Sequence[float | None], first: float = 0.0, last: float
     return [v for v in values[round(first * n) : round(last * n)] if v is not None]
 
 
-def last_half(column: str, first: float = 0.5, last: float = 1.0) -> Callable[[Run], float | None]:
+def last_half(column: Column, first: float = 0.5, last: float = 1.0) -> Callable[[Run], float | None]:
     """Returns a function that gives the mean of a column over a part of the run.
 
     The column is of all senders together. The part is the second half by default.
     """
-
-    def of(run: Run) -> float | None:
-        series = run["series"]
-        if column == "loss":
-            return share_lost(series, first, last)
-        return fmean(known_values(series[column], first, last) or [0.0])
-
-    return of
+    return lambda run: mean_of(run["series"], column, first, last)
 
 
-def share_lost(series: Mapping[str, Sequence[float | None]], first: float = 0.0, last: float = 1.0) -> float | None:
+def mean_of(series: FlowSeries, column: Column, first: float = 0.5, last: float = 1.0) -> float | None:
+    """Returns the mean of a column over a part of the run, the second half by default."""
+    if column == "loss":
+        return share_lost(series, first, last)
+    return fmean(known_values(series[column], first, last) or [0.0])
+
+
+def share_lost(series: FlowSeries, first: float = 0.0, last: float = 1.0) -> float | None:
     """Returns the data declared lost in a part of a run over the data sent in it.
 
     None if nothing was sent.
     """
     n = len(series["sent_mbps"])
     where = slice(round(first * n), round(last * n))
-    sent, lost = (fsum(known_values(series[name][where])) for name in ("sent_mbps", "lost_mbps"))
+    sent, lost = (fsum(known_values(of[where])) for of in (series["sent_mbps"], series["lost_mbps"]))
     return lost / sent if sent else None
 
 
@@ -259,10 +259,10 @@ def percent_spike(run: Run) -> float:
     Data declared lost in them may have been sent before.
     """
     half_of = slice(max(1, len(run["series"]["sent_mbps"]) // 2))
-    sent, lost = (means(run["series"][name][half_of]) for name in ("sent_mbps", "lost_mbps"))
+    sent, lost = (means(of[half_of]) for of in (run["series"]["sent_mbps"], run["series"]["lost_mbps"]))
     return 100 * max((min(a / b, 1.0) for a, b in zip(lost, sent, strict=True) if b), default=0.0)
 
 
-def line(run_series: Mapping[str, Any], column: str, times: Sequence[float], factor: float = 1.0) -> Line:
+def line(run_series: FlowSeries, column: Column, times: Sequence[float], factor: float = 1.0) -> Line:
     """Returns a column over time."""
     return [(t, None if v is None else factor * v) for t, v in zip(times, run_series[column], strict=True)]

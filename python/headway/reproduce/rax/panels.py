@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from headway.report.lines import Axis
 from headway.reproduce.bands import band, quartiles, whole
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from headway.reproduce.bands import Band
     from headway.reproduce.lab import RunRequest
     from headway.reproduce.measured import Measured
+    from headway.reproduce.rax.link import Column
     from headway.runs.store import Run
 
 MOST_PERCENT = 100.0
-RATE, LOSS = "throughput_mbps", "loss"
+RATE: Final = "throughput_mbps"
+LOSS: Final = "loss"
 
 
 def of_one_sender(
@@ -78,7 +80,7 @@ def of_one_sender(
 def _bands(runs: Sequence[Run]) -> dict[str, Band]:
     times = runs[0]["series"]["time_s"]
 
-    def lines(column: str, factor: float) -> list[list[float | None]]:
+    def lines(column: Column, factor: float) -> list[list[float | None]]:
         return [[None if v is None else factor * v for v in sampled_flow(run)[column]] for run in runs]
 
     return {RATE: quartiles(lines(RATE, 1.0), times), LOSS: quartiles(lines(LOSS, MOST_PERCENT), times)}

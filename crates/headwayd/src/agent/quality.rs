@@ -37,8 +37,8 @@ struct Second {
     end: Time,
     /// The flow's utility minus Cubic's.
     lead: i64,
-    /// The flow's utility minus that of its path's largest throughput at its minimum RTT.
-    score: i64,
+    /// The flow's utility.
+    own: i64,
 }
 
 impl Quality {
@@ -92,20 +92,20 @@ impl Quality {
         if self.is_excused {
             return;
         }
-        let utility = |rate, rtt_us| self.limits.utility(rate, rtt_us, path.least_us);
-        let own = utility(own, record.srtt_us);
+        let own = (self.limits).utility(own, record.srtt_us, path.least_us);
         let second = Second {
             end: record.now(),
             lead: own - self.guard.cubic_utility(&self.limits, path),
-            score: own - utility(path.peak, path.least_us),
+            own,
         };
         self.seconds.push_back(second);
         (self.seconds).retain(|second| record.now().since(second.end) < MINUTE);
     }
 
     /// How good the flow was over the last minute, if other flows may start from what it has
-    /// learned: its mean utility minus that of its path's largest throughput at its minimum RTT, in
-    /// 1/65536. Usually that is below 0, and 0 is best. It is `None` if the flow was in fallback
+    /// learned: its mean utility minus that of the largest throughput that it has ever had, at its
+    /// minimum RTT, in 1/65536. 0 is best. A flow that never found how much its path carries has
+    /// nothing larger to be compared with. It is `None` if the flow was in fallback
     /// within the last minute, if too few seconds were judged since, or if its mean utility was
     /// below Cubic's by more than a quarter of the guard's margin. A quarter, because means vary
     /// less than the guard's epochs.
@@ -114,16 +114,18 @@ impl Quality {
     /// that each flow has seen, so flows that once filled a queue would lead by most.
     pub fn score(&self, now: Time) -> Option<i64> {
         let is_calm = self.tripped.is_none_or(|at| now.since(at) >= MINUTE);
-        let (mut count, mut lead, mut score) = (0, 0, 0);
+        let (mut count, mut lead, mut own) = (0, 0, 0);
         for second in &self.seconds {
             if now.since(second.end) < MINUTE {
                 count += 1;
                 lead += second.lead;
-                score += second.score;
+                own += second.own;
             }
         }
         let least = -i64::from(self.limits.margin / 4);
-        (is_calm && count >= LEAST_SECONDS && lead >= least * count).then(|| score / count)
+        let is_good = is_calm && count >= LEAST_SECONDS && lead >= least * count;
+        let Carried { peak, least_us, .. } = self.path;
+        is_good.then(|| own / count - self.limits.utility(peak, least_us, least_us))
     }
 }
 
@@ -272,5 +274,19 @@ mod tests {
             assert!((scored(full * 3 / 4, 20) + 0.415).abs() < 0.01);
             assert!(scored(full, 30) < -0.1, "a queue costs utility");
         }
+    }
+
+    /// The throughput rises for a minute, and all of the minute is compared with its end.
+    #[test]
+    fn the_score_of_a_minute_counts_what_the_flow_found_later() {
+        let mut run = Run::default();
+        for second in 1..=50 {
+            run.goes_on(1, 100 * second, 20, 0);
+        }
+        let quality = run.quality.expect("it has begun");
+        let score = quality.score(Time::from_nanos(run.now_ns));
+        // Below full throughput by 1.4 doublings on average, as the sum of the logarithms gives.
+        let score = score.expect("it is good") as f64 / 65_536.0;
+        assert!((score + 1.4).abs() < 0.1, "{score}");
     }
 }

@@ -59,9 +59,9 @@ struct Learned {
     read: Option<Experience>,
     /// The number of gradient steps in it.
     experience: u64,
-    /// The flow that learned it, and its best score; `None` if a file has it from an earlier agent.
+    /// The flow that learned it, and its score; `None` if a file has it from an earlier agent.
     from: Option<Offer>,
-    /// The guard took a flow that had learned it, or had started from it.
+    /// The guard has taken a flow that had learned it, or had started from it.
     is_doubted: bool,
     version: Version,
 }
@@ -81,48 +81,27 @@ pub struct Offer {
 }
 
 impl Learned {
-    /// The score by which the state is compared from now on if it takes the place of this one;
-    /// `None` if it does not. For [`HOLDS_FOR`] it does if it is better, or if the same flow has
-    /// learned more and is about as good. After that the path may have changed. Then, or if no
-    /// score is known, a state also does with more experience.
-    fn replaced_by(&self, offer: &Offer) -> Option<Offer> {
+    /// Does what a flow offers take the place of this state? A better state of another flow does,
+    /// and later state of the same flow. [`HOLDS_FOR`] after its score was measured the path may
+    /// have changed. Then, or if the score is not known or doubted, more experience is enough.
+    fn gives_way_to(&self, offer: &Offer) -> bool {
         let has_more = offer.experience >= self.experience.saturating_add(LEAST_EXPERIENCE);
         let Some(from) = self.from else {
-            return has_more.then_some(*offer);
+            return has_more;
         };
         let is_better = offer.score >= from.score + LEAST_GAIN;
-        if is_better || (has_more && self.is_open_to(offer)) {
-            return Some(*offer);
-        }
-        let is_as_good = offer.score >= from.score - LEAST_GAIN;
-        // The better score stays, so a flow that becomes worse step by step is refused in the end.
-        let score = offer.score.max(from.score);
-        let at = if offer.score > from.score {
-            offer.at
-        } else {
-            from.at
-        };
-        let of_same = Offer {
-            score,
-            at,
-            ..*offer
-        };
-        (has_more && is_as_good && from.flow == offer.flow).then_some(of_same)
+        let is_same = offer.flow == from.flow;
+        let holds = !self.is_doubted && offer.at.since(from.at) < HOLDS_FOR;
+        is_better || (has_more && (is_same || !holds))
     }
 
     /// Has the flow of that number learned it, or started from it?
     fn is_of(&self, flow: u32, started_from: Option<Version>) -> bool {
         self.from.is_some_and(|from| from.flow == flow) || started_from == Some(self.version)
     }
-
-    /// Does its score hold no longer?
-    fn is_open_to(&self, offer: &Offer) -> bool {
-        let holds = (self.from).is_some_and(|from| offer.at.since(from.at) < HOLDS_FOR);
-        self.is_doubted || !holds
-    }
 }
 
-/// A number that each new state gets.
+/// A number that a flow's state gets, and keeps while the flow renews it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version(u64);
 
@@ -296,37 +275,39 @@ impl Store {
         learned.read.as_ref()
     }
 
-    /// Would it keep what a flow offers? Not if it has a state of the policy and class that is
-    /// better.
+    /// Would it keep what a flow offers?
     pub fn wants(&self, served: &PolicySpec, class: Class, offer: &Offer) -> bool {
-        self.taken(&file_name(served, class), offer).is_some()
-    }
-
-    /// The offer as it would be kept, if it would be.
-    fn taken(&self, name: &str, offer: &Offer) -> Option<Offer> {
-        if !self.is_kept() || self.read_only.contains(name) {
-            return None;
-        }
-        match self.learned.get(name).and_then(Option::as_ref) {
-            Some(known) => known.replaced_by(offer),
-            None => (offer.experience >= LEAST_EXPERIENCE).then_some(*offer),
-        }
-    }
-
-    /// Keeps what a flow has learned, if it is [wanted](Self::wants).
-    pub fn keep(&mut self, served: &PolicySpec, class: Class, bytes: Vec<u8>, offer: &Offer) {
         let name = file_name(served, class);
-        let Some(taken) = self.taken(&name, offer) else {
-            return;
+        let is_better = match self.learned.get(&name).and_then(Option::as_ref) {
+            Some(known) => known.gives_way_to(offer),
+            None => offer.experience >= LEAST_EXPERIENCE,
         };
-        self.versions += 1;
+        self.is_kept() && !self.read_only.contains(&name) && is_better
+    }
+
+    /// Keeps what a flow has learned, if it is [wanted](Self::wants). Flows that started from
+    /// earlier state of the same flow count as those that started from this one.
+    pub fn keep(&mut self, served: &PolicySpec, class: Class, bytes: Vec<u8>, offer: &Offer) {
+        if !self.wants(served, class, offer) {
+            return;
+        }
+        let name = file_name(served, class);
+        let before = self.learned.remove(&name).flatten();
+        let same = before.filter(|known| known.from.is_some_and(|from| from.flow == offer.flow));
+        let (version, is_doubted) = same.map_or_else(
+            || {
+                self.versions += 1;
+                (Version(self.versions), false)
+            },
+            |known| (known.version, known.is_doubted),
+        );
         let learned = Learned {
             bytes,
             read: None,
-            experience: taken.experience,
-            from: Some(taken),
-            is_doubted: false,
-            version: Version(self.versions),
+            experience: offer.experience,
+            from: Some(*offer),
+            is_doubted,
+            version,
         };
         self.learned.insert(name.clone(), Some(learned));
         if !self.changed.contains(&name) {

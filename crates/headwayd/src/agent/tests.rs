@@ -544,3 +544,47 @@ fn a_reload_keeps_what_the_replaced_learners_have_learned() {
     assert_eq!(kept, 1);
     std::fs::remove_dir_all(&folder).expect("it is there");
 }
+
+/// A late answer is the agent's doing, and other users' flows do not count.
+#[test]
+fn a_trip_for_what_the_policy_did_ends_the_hour_of_the_saved_state() {
+    let folder = std::env::temp_dir().join(format!("headwayd-doubts-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let served = policies("rax-pretrained").of(IpAddr::V4([0; 4].into()));
+    for (reason, teachers, is_doubted) in [
+        (Reason::Poor, vec![], true),
+        (Reason::Poor, vec![0], true),
+        (Reason::Poor, vec![1000], false),
+        (Reason::Stale, vec![], false),
+        (Reason::Fine, vec![], false),
+    ] {
+        let mut agent = agent("rax-pretrained", 2);
+        agent.store = Store::new(Some(folder.clone()));
+        (1..=2).for_each(|number| begin(&mut agent, number));
+        for second in 1..=12 {
+            report_at_rtt(&mut agent, 1, second, 20_000);
+        }
+        agent.keep_learned();
+        let flow = agent.flows.get(1).expect("it is served");
+        let (class, best) = (flow.class, flow.offer().expect("it is good"));
+        let other = store::Offer {
+            flow: 2,
+            experience: best.experience + 100,
+            ..best
+        };
+        assert!(!agent.store.wants(&served, class, &other));
+        agent.store = agent.store.learning_from(teachers);
+        let header = Header::of::<VerdictMessage>(headway_kernel::abi::VERDICT, 1, 1);
+        agent.on_verdict(&VerdictMessage {
+            header,
+            reason: reason as u32,
+            ..VerdictMessage::default()
+        });
+        let is_open = agent.store.wants(&served, class, &other);
+        assert_eq!(is_open, is_doubted, "{reason:?}");
+        agent.store.finish();
+        std::fs::remove_dir_all(&folder).expect("it is there");
+        std::fs::create_dir_all(&folder).expect("a folder");
+    }
+    std::fs::remove_dir_all(&folder).expect("it is there");
+}

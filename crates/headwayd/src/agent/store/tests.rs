@@ -230,40 +230,48 @@ fn for_an_hour_only_a_better_flow_replaces_a_state() {
     assert!(!wants(&next, scored(1, 99, 0, 1)));
 }
 
+/// Its newest score counts: a flow that became worse gives way to others.
 #[test]
-fn a_flow_renews_its_own_state_as_long_as_it_is_about_as_good() {
+fn a_flow_renews_its_own_state() {
     let (folder, served) = (Folder::new("renews"), served());
     let mut store = Store::new(Some(folder.0.clone()));
-    let mut keep = |experience, score, minutes| {
+    let keep = |store: &mut Store, experience, score, minutes| {
         let offer = scored(1, experience, score, minutes);
         store.keep(&served, PUBLIC, learned(&served), &offer);
-        self::experience(&store, &served, PUBLIC)
+        self::experience(store, &served, PUBLIC)
     };
-    assert_eq!(keep(1000, 0, 1), 1000);
-    assert_eq!(keep(1099, 0, 2), 1000);
-    assert_eq!(keep(1100, 0, 2), 1100);
-    assert_eq!(keep(1200, -LEAST_GAIN, 3), 1200);
-    // It is compared with its best score, and not with its last.
-    assert_eq!(keep(1300, -LEAST_GAIN - 1, 4), 1200);
-    // The hour begins with the best score.
-    assert_eq!(keep(1300, -LEAST_GAIN - 1, 60), 1200);
-    assert_eq!(keep(1300, -LEAST_GAIN - 1, 61), 1300);
+    assert_eq!(keep(&mut store, 1000, 0, 1), 1000);
+    assert_eq!(keep(&mut store, 1099, 0, 2), 1000);
+    assert_eq!(keep(&mut store, 1100, -65_536, 3), 1100);
+    assert!(store.wants(&served, PUBLIC, &scored(2, 0, LEAST_GAIN - 65_536, 4)));
+    // The hour begins with the newest score.
+    let other = |minutes| scored(2, 2000, -65_536, minutes);
+    assert!(!store.wants(&served, PUBLIC, &other(62)));
+    assert!(store.wants(&served, PUBLIC, &other(63)));
 }
 
 #[test]
 fn a_state_whose_flow_the_guard_took_is_replaced_by_more_experience() {
     let (folder, served) = (Folder::new("doubted"), served());
     let mut store = Store::new(Some(folder.0.clone()));
-    let other = scored(2, 1100, -65_536, 2);
+    let other = scored(2, 2000, -65_536, 2);
     for (flow, starts_from_it, is_doubted) in [(1, false, true), (3, true, true), (3, false, false)]
     {
         store.forget(&served, PUBLIC, 1, None);
         store.keep(&served, PUBLIC, learned(&served), &scored(1, 1000, 0, 1));
         assert!(!store.wants(&served, PUBLIC, &other));
         let version = store.version(&served, PUBLIC).filter(|_| starts_from_it);
+        // Renewing the state changes neither what started from it nor a doubt.
+        store.keep(&served, PUBLIC, learned(&served), &scored(1, 1100, 0, 1));
         store.doubt(&served, PUBLIC, flow, version);
+        store.keep(&served, PUBLIC, learned(&served), &scored(1, 1200, 0, 1));
         assert_eq!(store.wants(&served, PUBLIC, &other), is_doubted, "{flow}");
     }
+    // A flow that started from earlier state of the same flow diverges.
+    let version = store.version(&served, PUBLIC);
+    store.keep(&served, PUBLIC, learned(&served), &scored(1, 1300, 0, 1));
+    store.forget(&served, PUBLIC, 3, version);
+    assert!(store.learned(&served, PUBLIC).is_none());
 }
 
 #[test]

@@ -121,8 +121,9 @@ def policy_of(sufferer, folder):
 def suffered(request, tmp_path_factory):
     """A fault, the results of all flows, and the flow of plain Cubic."""
     fault, place = request.param, tmp_path_factory.mktemp(request.param)
-    # The flows begin one after the other.
-    lasts = 6 + BEFORE_S + AFTER_S + 2 + LASTS.get(fault, 0)
+    # The flows begin one after the other, which takes a slow machine some seconds. The first has to
+    # last until the status is read.
+    lasts = 12 + BEFORE_S + AFTER_S + 2 + LASTS.get(fault, 0)
     with ExitStack() as stack:
         all_ = {}
         for sufferer in CONTROLLERS + (LEARNER,) * (fault in LEARNERS_FAULTS):

@@ -380,11 +380,11 @@ impl<K: Kernel> Agent<K> {
         };
         flow.on_verdict(verdict);
         // Late answers are the agent's doing.
-        let is_policys = !matches!(
+        let policy_is_to_blame = !matches!(
             Reason::of(verdict.reason),
             Some(Reason::Fine | Reason::Stale)
         );
-        if is_policys
+        if policy_is_to_blame
             && let Some(served) = flow.learns()
             && self.store.learns_from(flow.user())
         {
@@ -544,5 +544,8 @@ fn keep(store: &mut Store, flow: &Flow, offer: Offer) {
     }
 }
 
+#[cfg(test)]
+#[path = "../../tests/agent/folder.rs"]
+mod folder;
 #[cfg(test)]
 mod tests;

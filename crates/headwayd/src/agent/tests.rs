@@ -8,6 +8,7 @@ use headway_kernel::abi::Header;
 use headway_policy::Record;
 
 use super::described::TOLD_AT_ONCE;
+use super::folder::Folder;
 use super::reload::RENEWED_AT_ONCE;
 use super::*;
 use crate::network::Path;
@@ -83,15 +84,11 @@ fn report_divergence(agent: &mut Agent<Program>, number: u32) {
 
 /// Reports a second in which the flow had a thousand packets at its minimum RTT.
 fn report_second(agent: &mut Agent<Program>, number: u32, second: u64, flags: u32) {
-    report(agent, number, second, 20_000, flags);
+    report_at_rtt(agent, number, second, 20_000, flags);
 }
 
-/// Reports the same with a queue, unless the smoothed RTT is 20 ms.
-fn report_at_rtt(agent: &mut Agent<Program>, number: u32, second: u64, srtt_us: u32) {
-    report(agent, number, second, srtt_us, 0);
-}
-
-fn report(agent: &mut Agent<Program>, number: u32, second: u64, srtt_us: u32, flags: u32) {
+/// Reports the same at this smoothed RTT. Above 20 ms there is a queue.
+fn report_at_rtt(agent: &mut Agent<Program>, number: u32, second: u64, srtt_us: u32, flags: u32) {
     let header = Header::of::<Report>(headway_kernel::abi::REPORT, number, number as u16);
     let record = Record {
         now_ns: second * 1_000_000_000,
@@ -347,11 +344,10 @@ fn the_idle_thread_allocates_and_frees_nothing() {
 /// The flows of this test are root's.
 #[test]
 fn only_flows_of_named_users_change_the_saved_state() {
-    let folder = std::env::temp_dir().join(format!("headwayd-named-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = Folder::new("named");
     let saved = |users: Vec<u32>, diverges: bool| {
         let mut agent = agent("rax-pretrained", 2);
-        agent.store = Store::new(Some(folder.clone())).learning_from(users);
+        agent.store = Store::new(Some(folder.path().to_owned())).learning_from(users);
         begin(&mut agent, 1);
         (1..=11).for_each(|second| report_second(&mut agent, 1, second, 0));
         if diverges {
@@ -361,24 +357,22 @@ fn only_flows_of_named_users_change_the_saved_state() {
             agent.store.save();
         }
         agent.store.finish();
-        std::fs::read_dir(&folder).expect("a folder").count()
+        folder.count()
     };
     assert_eq!(saved(vec![1000], false), 0);
     assert_eq!(saved(vec![1000, 0], false), 1);
     assert_eq!(saved(vec![1000], true), 1);
     assert_eq!(saved(vec![], true), 0);
-    std::fs::remove_dir_all(&folder).expect("a folder");
 }
 
 /// A state from which a flow started and diverged is deleted, or each later flow would start from
 /// it. The divergence of a flow that started without it does not count.
 #[test]
 fn the_state_from_which_a_diverged_flow_started_is_deleted() {
-    let folder = std::env::temp_dir().join(format!("headwayd-diverged-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = Folder::new("diverged");
     let mut agent = agent("rax-pretrained", 5);
-    agent.store = Store::new(Some(folder.clone()));
-    let files = || std::fs::read_dir(&folder).expect("it is there").count();
+    agent.store = Store::new(Some(folder.path().to_owned()));
+    let files = || folder.count();
     let is_good = |agent: &mut Agent<Program>, number| {
         (1..=11).for_each(|second| report_second(agent, number, second, 0));
     };
@@ -408,7 +402,6 @@ fn the_state_from_which_a_diverged_flow_started_is_deleted() {
     (2..=4).for_each(|number| report_divergence(&mut agent, number));
     agent.store.finish();
     assert_eq!(files(), 0);
-    std::fs::remove_dir_all(&folder).expect("it is there");
 }
 
 #[test]
@@ -430,30 +423,27 @@ fn new_flows_get_the_settings_that_were_made_for_all() {
 
 #[test]
 fn the_state_of_a_flow_is_kept_after_ten_judged_seconds() {
-    let folder = std::env::temp_dir().join(format!("headwayd-judged-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = Folder::new("judged");
     let mut agent = agent("rax-pretrained", 1);
-    agent.store = Store::new(Some(folder.clone()));
+    agent.store = Store::new(Some(folder.path().to_owned()));
     begin(&mut agent, 1);
     for second in 0..=11 {
         agent.keep_learned();
         agent.store.save();
         agent.store.finish();
-        let kept = std::fs::read_dir(&folder).expect("it is there").count();
+        let kept = folder.count();
         // The first report begins the first second.
         assert_eq!(kept, usize::from(second == 11), "after {second} reports");
         report_second(&mut agent, 1, second + 1, 0);
     }
-    std::fs::remove_dir_all(&folder).expect("it is there");
 }
 
 /// The flow's learned state may be the reason for its fallback.
 #[test]
 fn the_state_of_a_flow_in_fallback_is_kept_a_minute_later() {
-    let folder = std::env::temp_dir().join(format!("headwayd-tripped-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = Folder::new("tripped");
     let mut agent = agent("rax-pretrained", 1);
-    agent.store = Store::new(Some(folder.clone()));
+    agent.store = Store::new(Some(folder.path().to_owned()));
     begin(&mut agent, 1);
     for second in 1..=61 {
         let flags = if second == 1 { Record::TRIPPED } else { 0 };
@@ -461,10 +451,9 @@ fn the_state_of_a_flow_in_fallback_is_kept_a_minute_later() {
         agent.keep_learned();
         agent.store.save();
         agent.store.finish();
-        let kept = std::fs::read_dir(&folder).expect("it is there").count();
+        let kept = folder.count();
         assert_eq!(kept, usize::from(second == 61), "after {second} s");
     }
-    std::fs::remove_dir_all(&folder).expect("it is there");
 }
 
 /// Without netwatch's later reports a flow's view grows old, and is empty after ten seconds.
@@ -507,13 +496,12 @@ fn a_flow_says_how_much_of_its_path_is_known_and_how_old_that_is() {
 /// The flow with the smaller queue has fewer gradient steps.
 #[test]
 fn the_best_flow_hands_on_its_state_and_not_the_most_experienced() {
-    let folder = std::env::temp_dir().join(format!("headwayd-best-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = Folder::new("best");
     let mut agent = agent("rax-pretrained", 2);
-    agent.store = Store::new(Some(folder.clone()));
+    agent.store = Store::new(Some(folder.path().to_owned()));
     (1..=2).for_each(|number| begin(&mut agent, number));
-    (1..=24).for_each(|second| report_at_rtt(&mut agent, 2, second, 25_000));
-    (13..=24).for_each(|second| report_at_rtt(&mut agent, 1, second, 20_000));
+    (1..=24).for_each(|second| report_at_rtt(&mut agent, 2, second, 25_000, 0));
+    (13..=24).for_each(|second| report_at_rtt(&mut agent, 1, second, 20_000, 0));
     let offer = |agent: &Agent<Program>, slot| {
         let flow = agent.flows.get(slot).expect("it is served");
         flow.offer().expect("it is good")
@@ -525,31 +513,26 @@ fn the_best_flow_hands_on_its_state_and_not_the_most_experienced() {
     let class = agent.flows.get(1).expect("it is served").class;
     let kept = agent.store.learned(&served, class).expect("it is kept");
     assert_eq!(kept.updates(), best.experience);
-    std::fs::remove_dir_all(&folder).expect("it is there");
 }
 
 /// The flow is not good any more when the next state is saved.
 #[test]
 fn a_reload_keeps_what_the_replaced_learners_have_learned() {
-    let folder = std::env::temp_dir().join(format!("headwayd-replaced-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = Folder::new("replaced");
     let mut agent = agent("rax-pretrained", 1);
-    agent.store = Store::new(Some(folder.clone()));
+    agent.store = Store::new(Some(folder.path().to_owned()));
     begin(&mut agent, 1);
     (1..=11).for_each(|second| report_second(&mut agent, 1, second, 0));
     reload(&mut agent, "rax");
     agent.store.save();
     agent.store.finish();
-    let kept = std::fs::read_dir(&folder).expect("it is there").count();
+    let kept = folder.count();
     assert_eq!(kept, 1);
-    std::fs::remove_dir_all(&folder).expect("it is there");
 }
 
 /// A late answer is the agent's doing, and other users' flows do not count.
 #[test]
 fn a_trip_for_what_the_policy_did_ends_the_hour_of_the_saved_state() {
-    let folder = std::env::temp_dir().join(format!("headwayd-doubts-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
     let served = policies("rax-pretrained").of(IpAddr::V4([0; 4].into()));
     for (reason, teachers, is_doubted) in [
         (Reason::Poor, vec![], true),
@@ -558,11 +541,12 @@ fn a_trip_for_what_the_policy_did_ends_the_hour_of_the_saved_state() {
         (Reason::Stale, vec![], false),
         (Reason::Fine, vec![], false),
     ] {
+        let folder = Folder::new("doubts");
         let mut agent = agent("rax-pretrained", 2);
-        agent.store = Store::new(Some(folder.clone()));
+        agent.store = Store::new(Some(folder.path().to_owned()));
         (1..=2).for_each(|number| begin(&mut agent, number));
         for second in 1..=12 {
-            report_at_rtt(&mut agent, 1, second, 20_000);
+            report_at_rtt(&mut agent, 1, second, 20_000, 0);
         }
         agent.keep_learned();
         let flow = agent.flows.get(1).expect("it is served");
@@ -582,9 +566,5 @@ fn a_trip_for_what_the_policy_did_ends_the_hour_of_the_saved_state() {
         });
         let is_open = agent.store.wants(&served, class, &other);
         assert_eq!(is_open, is_doubted, "{reason:?}");
-        agent.store.finish();
-        std::fs::remove_dir_all(&folder).expect("it is there");
-        std::fs::create_dir_all(&folder).expect("a folder");
     }
-    std::fs::remove_dir_all(&folder).expect("it is there");
 }

@@ -7,6 +7,7 @@
 
 mod adoption;
 mod faults;
+mod folder;
 mod host;
 mod models;
 mod patience;

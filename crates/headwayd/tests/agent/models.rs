@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use headway_cc::Stream;
 use headway_policy::model::{CARD, GOLDEN, WEIGHTS, sha256};
+
+pub use crate::folder::Folder;
 
 /// The behaviour of a model's only layer.
 #[derive(Clone, Copy, Debug)]
@@ -17,40 +18,24 @@ pub enum Layer {
     Noise,
 }
 
-/// A folder with a model, which is removed when this is dropped.
-pub struct Folder(PathBuf);
-
+/// Folders with a model.
 impl Folder {
-    /// An empty folder.
-    pub fn new(name: &str) -> Folder {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = format!("headwayd-{name}-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(folder);
-        fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
     /// A folder with a copy of a shipped model.
     pub fn copied(shipped: &str) -> Folder {
         let folder = Folder::new("copied");
         for name in [CARD, WEIGHTS, GOLDEN] {
-            fs::copy(models().join(shipped).join(name), folder.0.join(name)).expect("room");
+            fs::copy(models().join(shipped).join(name), folder.path().join(name)).expect("room");
         }
         folder
     }
 
     /// Gives its model another name, which makes it another model.
     pub fn rename(&self, from: &str, to: &str) {
-        let card = fs::read_to_string(self.0.join(CARD)).expect("a card");
+        let card = fs::read_to_string(self.path().join(CARD)).expect("a card");
         let [from, to] = [from, to].map(|name| format!("name = \"{name}\""));
         let renamed = card.replacen(&from, &to, 1);
         assert_ne!(renamed, card);
-        fs::write(self.0.join(CARD), renamed).expect("room");
+        fs::write(self.path().join(CARD), renamed).expect("room");
     }
 
     /// A folder with a model that has the features and actions of a shipped one, and one layer with
@@ -98,7 +83,7 @@ impl Folder {
 
     /// Changes the training range of the model.
     pub fn trained_on(self, key: &str, range: [f64; 2]) -> Folder {
-        let path = self.0.join(CARD);
+        let path = self.path().join(CARD);
         let text = fs::read_to_string(&path).expect("a card");
         let mut card: toml::Table = text.parse().expect("TOML");
         card["training"]["range"][key] = range.to_vec().into();
@@ -149,19 +134,13 @@ impl Folder {
             (WEIGHTS, weights),
             (GOLDEN, golden),
         ] {
-            fs::write(self.0.join(name), bytes).expect("room");
+            fs::write(self.path().join(name), bytes).expect("room");
         }
     }
 
     /// The policy with this model.
     pub fn policy(&self) -> String {
-        format!("learned:model={}", self.0.display())
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        format!("learned:model={}", self.path().display())
     }
 }
 

@@ -6,25 +6,9 @@ use nix::unistd::mkfifo;
 
 use super::*;
 use crate::agent::Policies;
+use crate::agent::folder::Folder;
 
 const PUBLIC: Class = Class::Public;
-
-/// A folder that is removed when this is dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("headwayd-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn served() -> PolicySpec {
     PolicySpec::read("owl:online=true").expect("a model of ours")
@@ -72,17 +56,17 @@ fn without_a_folder_each_flow_starts_from_the_model() {
 fn a_saved_file_is_whole_and_only_its_owner_may_read_it() {
     let (folder, served) = (Folder::new("kept"), served());
     let learned = learned(&served);
-    let mut store = Store::new(Some(folder.0.clone()));
+    let mut store = Store::new(Some(folder.path().to_owned()));
     assert!(store.learned(&served, PUBLIC).is_none());
     store.keep(&served, PUBLIC, learned.clone(), &offer(1000));
     store.save();
     store.finish();
-    let files: Vec<_> = fs::read_dir(&folder.0).expect("it is there").collect();
+    let files: Vec<_> = fs::read_dir(folder.path()).expect("it is there").collect();
     assert_eq!(files.len(), 1);
-    let file = folder.0.join(file_name(&served, PUBLIC));
+    let file = folder.path().join(file_name(&served, PUBLIC));
     let mode = file.metadata().expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let mut again = Store::new(Some(folder.0.clone()));
+    let mut again = Store::new(Some(folder.path().to_owned()));
     assert_eq!(
         goes_on_from(&mut again, &served),
         Some((learned.clone(), 0))
@@ -106,9 +90,9 @@ fn a_saved_file_is_whole_and_only_its_owner_may_read_it() {
 #[test]
 fn the_end_does_not_wait_for_a_disk_that_never_answers() {
     let (folder, served) = (Folder::new("stuck"), served());
-    let mut store = Store::new(Some(folder.0.clone()));
+    let mut store = Store::new(Some(folder.path().to_owned()));
     store.keep(&served, PUBLIC, learned(&served), &offer(1000));
-    let file = folder.0.join(file_name(&served, PUBLIC));
+    let file = folder.path().join(file_name(&served, PUBLIC));
     mkfifo(&file.with_extension("learned.part"), Mode::S_IRWXU).expect("a pipe");
     store.save();
     store.end_within(Duration::from_millis(50));
@@ -120,13 +104,13 @@ fn the_end_does_not_wait_for_a_disk_that_never_answers() {
 #[test]
 fn a_state_that_changed_during_a_write_is_written_at_the_end() {
     let (folder, served) = (Folder::new("end"), served());
-    let mut store = Store::new(Some(folder.0.clone()));
+    let mut store = Store::new(Some(folder.path().to_owned()));
     store.keep(&served, PUBLIC, vec![1], &offer(1000));
     store.save();
     let newest = learned(&served);
     store.keep(&served, PUBLIC, newest.clone(), &offer(2000));
     store.end_within(Duration::from_secs(600));
-    let file = folder.0.join(file_name(&served, PUBLIC));
+    let file = folder.path().join(file_name(&served, PUBLIC));
     assert_eq!(fs::read(file).expect("it is written"), newest);
 }
 
@@ -135,7 +119,7 @@ fn a_state_that_changed_during_a_write_is_written_at_the_end() {
 fn a_saved_state_is_parsed_once_for_many_flows() {
     for spec in ["owl:online=true", "rax-pretrained"] {
         let (folder, served) = (Folder::new("once"), PolicySpec::read(spec).expect(spec));
-        let mut store = Store::new(Some(folder.0.clone()));
+        let mut store = Store::new(Some(folder.path().to_owned()));
         let bytes = learned(&served);
         store.keep(&served, PUBLIC, bytes.clone(), &offer(1000));
         assert_eq!(
@@ -166,7 +150,7 @@ fn a_flow_does_not_start_from_another_classs_state() {
     let (folder, served) = (Folder::new("classes"), served());
     let learned = learned(&served);
     let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));
-    let mut store = Store::new(Some(folder.0.clone()));
+    let mut store = Store::new(Some(folder.path().to_owned()));
     store.keep(&served, Class::Private, learned.clone(), &offer(100_000));
     assert!(store.learned(&served, PUBLIC).is_none());
     assert!(store.learned(&served, prefix).is_none());
@@ -185,12 +169,12 @@ fn a_flow_does_not_start_from_another_classs_state() {
     store.finish();
     assert_eq!(files(&folder).len(), 2);
     // The next agent finds them by their names.
-    let mut next = Store::new(Some(folder.0.clone()));
+    let mut next = Store::new(Some(folder.path().to_owned()));
     assert!(next.learned(&served, prefix).is_some());
     assert!(next.learned(&served, Class::Private).is_none());
 }
 
-/// What a flow offers with this score, after so many minutes.
+/// What a flow with this score offers at this minute.
 fn scored(flow: u32, experience: u64, score: i64, minutes: u64) -> Offer {
     Offer {
         flow,
@@ -203,7 +187,7 @@ fn scored(flow: u32, experience: u64, score: i64, minutes: u64) -> Offer {
 #[test]
 fn for_an_hour_only_a_better_flow_replaces_a_state() {
     let (folder, served) = (Folder::new("better"), served());
-    let mut store = Store::new(Some(folder.0.clone()));
+    let mut store = Store::new(Some(folder.path().to_owned()));
     let wants = |store: &Store, offer: Offer| store.wants(&served, PUBLIC, &offer);
     let high = -65_536;
     store.keep(&served, PUBLIC, learned(&served), &scored(1, 1000, high, 1));
@@ -224,7 +208,7 @@ fn for_an_hour_only_a_better_flow_replaces_a_state() {
     // The score of an earlier agent's state is not known.
     store.save();
     store.finish();
-    let mut next = Store::new(Some(folder.0.clone()));
+    let mut next = Store::new(Some(folder.path().to_owned()));
     assert!(next.learned(&served, PUBLIC).is_some());
     assert!(wants(&next, scored(1, 100, high, 1)));
     assert!(!wants(&next, scored(1, 99, 0, 1)));
@@ -234,7 +218,7 @@ fn for_an_hour_only_a_better_flow_replaces_a_state() {
 #[test]
 fn a_flow_renews_its_own_state() {
     let (folder, served) = (Folder::new("renews"), served());
-    let mut store = Store::new(Some(folder.0.clone()));
+    let mut store = Store::new(Some(folder.path().to_owned()));
     let keep = |store: &mut Store, experience, score, minutes| {
         let offer = scored(1, experience, score, minutes);
         store.keep(&served, PUBLIC, learned(&served), &offer);
@@ -253,7 +237,7 @@ fn a_flow_renews_its_own_state() {
 #[test]
 fn a_state_whose_flow_the_guard_took_is_replaced_by_more_experience() {
     let (folder, served) = (Folder::new("doubted"), served());
-    let mut store = Store::new(Some(folder.0.clone()));
+    let mut store = Store::new(Some(folder.path().to_owned()));
     let other = scored(2, 2000, -65_536, 2);
     for (flow, starts_from_it, is_doubted) in [(1, false, true), (3, true, true), (3, false, false)]
     {
@@ -278,11 +262,11 @@ fn a_state_whose_flow_the_guard_took_is_replaced_by_more_experience() {
 fn a_state_with_less_experience_replaces_a_forgotten_one() {
     let (folder, served) = (Folder::new("forgotten"), served());
     let learned = learned(&served);
-    let mut store = Store::new(Some(folder.0.clone()));
+    let mut store = Store::new(Some(folder.path().to_owned()));
     store.keep(&served, PUBLIC, learned.clone(), &offer(100_000));
     store.save();
     store.finish();
-    let file = folder.0.join(file_name(&served, PUBLIC));
+    let file = folder.path().join(file_name(&served, PUBLIC));
     assert!(file.exists());
     store.forget(&served, PUBLIC, 1, None);
     store.finish();
@@ -298,7 +282,7 @@ fn a_state_with_less_experience_replaces_a_forgotten_one() {
 #[test]
 fn a_file_that_could_not_be_written_is_written_later() {
     let (folder, served) = (Folder::new("later"), served());
-    let place = folder.0.join("state");
+    let place = folder.path().join("state");
     let mut store = Store::new(Some(place.clone()));
     store.keep(&served, PUBLIC, learned(&served), &offer(1000));
     store.save();
@@ -310,7 +294,7 @@ fn a_file_that_could_not_be_written_is_written_later() {
 }
 
 fn files(folder: &Folder) -> Vec<String> {
-    let entries = fs::read_dir(&folder.0).expect("it is there");
+    let entries = fs::read_dir(folder.path()).expect("it is there");
     let mut names: Vec<String> = entries
         .map(|entry| entry.expect("it is there").file_name())
         .map(|name| name.into_string().expect("plain letters"))
@@ -339,7 +323,7 @@ fn without_privileges(work: impl FnOnce() + Send + 'static) {
 
 /// A store that has refused the policy's file and has then kept a new state.
 fn keeps_after_refusal(folder: &Folder, served: &PolicySpec) -> Store {
-    let mut store = Store::new(Some(folder.0.clone()));
+    let mut store = Store::new(Some(folder.path().to_owned()));
     assert!(store.learned(served, PUBLIC).is_none());
     store.keep(served, PUBLIC, learned(served), &offer(1000));
     store.save();
@@ -356,7 +340,7 @@ fn a_refused_file_is_set_aside_and_never_overwritten() {
     for (served, bytes) in [(&owl, vec![0; 7]), (&rax, newer.into_bytes())] {
         let folder = Folder::new("aside");
         let name = file_name(served, PUBLIC);
-        fs::write(folder.0.join(&name), &bytes).expect("room");
+        fs::write(folder.path().join(&name), &bytes).expect("room");
         keeps_after_refusal(&folder, served);
         let [kept, refused] = &files(&folder)[..] else {
             panic!("{:?}", files(&folder))
@@ -366,14 +350,14 @@ fn a_refused_file_is_set_aside_and_never_overwritten() {
         assert_eq!(stem, name);
         assert!(time.parse::<u64>().expect("a time") > 1_700_000_000);
         assert_eq!(
-            fs::read(folder.0.join(refused)).expect("it is there"),
+            fs::read(folder.path().join(refused)).expect("it is there"),
             bytes
         );
         // The next agent starts from the new file. A second refused file does not replace the
         // first.
-        let mut again = Store::new(Some(folder.0.clone()));
+        let mut again = Store::new(Some(folder.path().to_owned()));
         assert!(again.learned(served, PUBLIC).is_some());
-        fs::write(folder.0.join(&name), b"wrong again").expect("room");
+        fs::write(folder.path().join(&name), b"wrong again").expect("room");
         keeps_after_refusal(&folder, served);
         assert_eq!(files(&folder).len(), 3);
     }
@@ -391,9 +375,9 @@ fn a_file_from_before_there_were_classes_is_not_used() {
         let digest = sha256(format!("{}\n{spec}", served.model_id()).as_bytes());
         let id = served.model_id().replace(['@', '.'], "-");
         let old = format!("{id}-{}.learned", &digest[..16]);
-        fs::write(folder.0.join(&old), learned(&served)).expect("room");
-        let mut store = Store::new(Some(folder.0.clone()));
-        store.take(SavedStates::read(&folder.0, &policies));
+        fs::write(folder.path().join(&old), learned(&served)).expect("room");
+        let mut store = Store::new(Some(folder.path().to_owned()));
+        store.take(SavedStates::read(folder.path(), &policies));
         let prefix = Class::Prefix(prefix.parse().expect("a prefix"));
         for class in [PUBLIC, Class::Private, prefix] {
             assert!(store.learned(&served, class).is_none(), "{spec}, {class}");
@@ -403,7 +387,7 @@ fn a_file_from_before_there_were_classes_is_not_used() {
         };
         assert!(aside.starts_with(&format!("{old}.refused-")), "{aside}");
         assert_eq!(
-            fs::read(folder.0.join(aside)).expect("it is there"),
+            fs::read(folder.path().join(aside)).expect("it is there"),
             learned(&served)
         );
     }
@@ -417,9 +401,9 @@ fn unreadable_files_are_set_aside_at_the_start() {
     let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));
     let other = Class::Prefix("10.1.0.0/16".parse().expect("a prefix"));
     for class in [prefix, other, PUBLIC, Class::Private] {
-        fs::write(folder.0.join(file_name(&served, class)), b"wrong").expect("room");
+        fs::write(folder.path().join(file_name(&served, class)), b"wrong").expect("room");
     }
-    SavedStates::read(&folder.0, &policies);
+    SavedStates::read(folder.path(), &policies);
     let refused = |class| {
         let name = format!("{}.refused-", file_name(&served, class));
         files(&folder).iter().any(|file| file.starts_with(&name))
@@ -428,7 +412,7 @@ fn unreadable_files_are_set_aside_at_the_start() {
     // No flow of this agent would start from these.
     assert!(![other, PUBLIC, Class::Private].map(refused).contains(&true));
     let policies = Policies::read(["owl:online=true"]).expect("policies");
-    SavedStates::read(&folder.0, &policies);
+    SavedStates::read(folder.path(), &policies);
     assert!(refused(PUBLIC) && refused(Class::Private) && !refused(other));
 }
 
@@ -437,13 +421,13 @@ fn unreadable_files_are_set_aside_at_the_start() {
 fn flows_start_from_states_that_another_thread_has_read() {
     let (folder, served) = (Folder::new("another-thread"), served());
     let policies = Policies::read([served.spec()]).expect("policies");
-    let file = folder.0.join(file_name(&served, PUBLIC));
+    let file = folder.path().join(file_name(&served, PUBLIC));
     fs::write(&file, learned(&served)).expect("room");
-    let read = || SavedStates::read(&folder.0, &policies);
+    let read = || SavedStates::read(folder.path(), &policies);
     let saved = std::thread::scope(|scope| scope.spawn(read).join()).expect("no panic");
     // A file that is gone shows that the store does not read it again.
     fs::remove_file(&file).expect("it is there");
-    let mut store = Store::new(Some(folder.0.clone()));
+    let mut store = Store::new(Some(folder.path().to_owned()));
     store.take(saved.clone());
     assert_eq!(experience(&store, &served, PUBLIC), 0);
     assert!(store.learned(&served, PUBLIC).is_some());
@@ -458,9 +442,9 @@ fn states_of_replaced_policies_are_dropped_once_they_are_written_and_no_flow_has
     let (folder, served) = (Folder::new("replaced"), served());
     let read = |spec: &str| {
         let policies = Policies::read([spec]).expect("policies");
-        SavedStates::read(&folder.0, &policies)
+        SavedStates::read(folder.path(), &policies)
     };
-    let mut store = Store::new(Some(folder.0.clone()));
+    let mut store = Store::new(Some(folder.path().to_owned()));
     store.keep(&served, PUBLIC, learned(&served), &offer(1000));
     store.take(read("rax"));
     store.drop_replaced(std::iter::empty());
@@ -478,12 +462,12 @@ fn states_of_replaced_policies_are_dropped_once_they_are_written_and_no_flow_has
 fn a_file_without_permission_to_read_is_set_aside() {
     without_privileges(|| {
         let (folder, served) = (Folder::new("unreadable"), served());
-        let file = folder.0.join(file_name(&served, PUBLIC));
+        let file = folder.path().join(file_name(&served, PUBLIC));
         fs::write(&file, learned(&served)).expect("room");
         set_mode(&file, 0o000);
         keeps_after_refusal(&folder, &served);
         assert_eq!(files(&folder).len(), 2);
-        let aside = folder.0.join(&files(&folder)[1]);
+        let aside = folder.path().join(&files(&folder)[1]);
         set_mode(&aside, 0o600);
         assert_eq!(fs::read(aside).expect("it is there"), learned(&served));
     });
@@ -493,13 +477,13 @@ fn a_file_without_permission_to_read_is_set_aside() {
 fn a_refused_file_that_cannot_be_renamed_is_neither_overwritten_nor_removed() {
     without_privileges(|| {
         let (folder, served) = (Folder::new("stays"), served());
-        let file = folder.0.join(file_name(&served, PUBLIC));
+        let file = folder.path().join(file_name(&served, PUBLIC));
         fs::write(&file, b"wrong").expect("room");
-        set_mode(&folder.0, 0o500);
+        set_mode(folder.path(), 0o500);
         let mut store = keeps_after_refusal(&folder, &served);
         assert!(!store.wants(&served, PUBLIC, &offer(u64::MAX)));
         // That holds even if the agent may write there later.
-        set_mode(&folder.0, 0o700);
+        set_mode(folder.path(), 0o700);
         store.keep(&served, PUBLIC, learned(&served), &offer(1_000_000));
         store.forget(&served, PUBLIC, 1, None);
         store.save();
@@ -513,14 +497,14 @@ fn a_refused_file_that_cannot_be_renamed_is_neither_overwritten_nor_removed() {
 fn a_folder_without_permission_to_write_is_refused_at_the_start() {
     without_privileges(|| {
         let folder = Folder::new("probe");
-        let mut store = Store::new(Some(folder.0.clone()));
+        let mut store = Store::new(Some(folder.path().to_owned()));
         store.claim().expect("it is ours");
         assert_eq!(files(&folder), [""; 0], "nothing stays");
         drop(store);
-        set_mode(&folder.0, 0o500);
-        let mut store = Store::new(Some(folder.0.clone()));
+        set_mode(folder.path(), 0o500);
+        let mut store = Store::new(Some(folder.path().to_owned()));
         let error = store.claim().expect_err("it is not").to_string();
-        set_mode(&folder.0, 0o700);
+        set_mode(folder.path(), 0o700);
         assert!(
             error.contains("--state") && error.contains("Permission denied"),
             "{error}"
@@ -533,11 +517,11 @@ fn a_folder_without_permission_to_write_is_refused_at_the_start() {
 #[test]
 fn a_second_agent_may_not_use_the_folder_of_the_first() {
     let folder = Folder::new("two");
-    let mut first = Store::new(Some(folder.0.clone()));
+    let mut first = Store::new(Some(folder.path().to_owned()));
     first.claim().expect("it is free");
-    let mut second = Store::new(Some(folder.0.clone()));
+    let mut second = Store::new(Some(folder.path().to_owned()));
     let error = second.claim().expect_err("it is taken").to_string();
-    let named = format!("--state {}: another headwayd", folder.0.display());
+    let named = format!("--state {}: another headwayd", folder.path().display());
     assert!(
         error.starts_with(&named) && !error.contains('\n'),
         "{error}"
@@ -550,7 +534,7 @@ fn a_second_agent_may_not_use_the_folder_of_the_first() {
 #[test]
 fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     let (folder, served) = (Folder::new("for-a-while"), served());
-    let file = folder.0.join(file_name(&served, PUBLIC));
+    let file = folder.path().join(file_name(&served, PUBLIC));
     std::os::unix::fs::symlink(&file, &file).expect("room");
     let mut store = keeps_after_refusal(&folder, &served);
     assert!(!store.wants(&served, PUBLIC, &offer(u64::MAX)));
@@ -573,7 +557,7 @@ fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
 #[test]
 fn a_long_spec_has_a_short_file_name_of_its_own() {
     let folder = Folder::new("long");
-    let long = format!("{}/{}", folder.0.display(), "deep/".repeat(100));
+    let long = format!("{}/{}", folder.path().display(), "deep/".repeat(100));
     fs::create_dir_all(&long).expect("a folder");
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/owl-v1");
     for file in fs::read_dir(models).expect("a model of ours") {

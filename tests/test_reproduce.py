@@ -156,14 +156,15 @@ def test_the_summary_counts_when_all_figures_are_published(tmp_path):
     assert "; not made: no trace x here | 0 | 0 | 0 | 0 | 0 |" in text
 
 
-def test_verdicts_of_older_rules_are_not_counted(tmp_path):
+@pytest.mark.parametrize("head", ["here", "measured"])
+def test_verdicts_of_older_rules_are_not_counted(tmp_path, head):
     (tmp_path / "img").mkdir()
     publish(tmp_path, OWL, [outcome("fig7", 2.0)])
     page = tmp_path / "owl.md"
     # Before decision 47 an interval had a separate column.
     text = page.read_text()
     assert "measured here (95% interval)" in text
-    page.write_text(text.replace("measured here (95% interval)", "measured | 95% interval"))
+    page.write_text(text.replace("measured here (95% interval)", f"{head} | 95% interval"))
     nothing = Outcome(
         next(f for f in OWL.figures if f.name == "fig13"), FigureResult(outcome("fig8", 2.0).drawn.chart, [])
     )

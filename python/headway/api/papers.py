@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway._native import RunError, UsageError
+from headway._native import UsageError
 from headway.api.arguments import ProgressCallback, as_error, folder_of
 from headway.api.errors import Error, in_python
 from headway.api.results import Picture
@@ -17,7 +16,6 @@ from headway.api.table import Table
 from headway.benches.plan import number
 from headway.ending import held
 from headway.runs.many_machines import connected
-from headway.runs.task import SIM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -207,44 +205,45 @@ def reproduce(
     from headway.reproduce.engine import begin
 
     callback = ProgressCallback(progress)
-    wrong: list[str] = []
     with as_error(callback):
-        source = run.find(paper)
-        figures = run.figures_of(source, figure, world)
-        folder = None if models is None else Path(models)
-        lab = run.lab_of(source, world, quick=quick, models=folder)
-        if ray is not None:
-            run.check_spread(world, logs=logs)
-        here = (os.cpu_count() or 1) if world == SIM else 1
-        usual = here if ray is None else None
-        at_a_time = usual if jobs is None else number("jobs", jobs)
-        where = run.usual_folder(source, quick=quick) if out is None else out
-    with as_error(callback), connected(ray) as machines, folder_of(where) as folder:
-
-        def keep(outcome: Outcome) -> None:
-            try:
-                run.write(outcome, outcome.json(source, quick), folder)
-            except RunError as error:
-                wrong.append(f"{outcome.figure.name}: {error}")
-
-        with closing(run.store_of(folder, figures)) as store, callback.interruptible(folder):
-            begun = begin(figures, lab)
-            missing = run.missing_of(begun, store)
-            callback.total = sum(map(len, missing.values()))
-            outcomes = run.make_all(
-                begun,
-                missing,
-                store,
-                at_a_time,
-                lambda _, runs, __: callback.tell(runs),
-                keep,
-                folder / "logs" if logs else None,
-                machines,
+        work = run.prepare(
+            run.Request(
+                paper=paper,
+                figure=figure,
+                world=world,
+                quick=quick,
+                models=None if models is None else Path(models),
+                jobs=None if jobs is None else number("jobs", jobs),
+                spread=ray is not None,
+                out=None if out is None else Path(out),
+                logs=logs,
             )
-            results = [one.json(source, quick) for one in outcomes]
-            with held():
-                if not all(one.missing for one in outcomes):
-                    run.write_claims(results, folder)
+        )
+    with (
+        as_error(callback),
+        connected(ray) as machines,
+        folder_of(work.folder) as folder,
+        closing(run.store_of(folder, work.figures)) as store,
+        callback.interruptible(folder),
+    ):
+        begun = begin(work.figures, work.lab)
+        missing = run.missing_of(begun, store)
+        callback.total = sum(map(len, missing.values()))
+        outcomes = run.make_all(
+            begun,
+            missing,
+            store,
+            work.jobs,
+            lambda _, runs, __: callback.tell(runs),
+            work.keep,
+            work.logs,
+            machines,
+        )
+        results = [work.result(one) for one in outcomes]
+        with held():
+            if not all(one.missing for one in outcomes):
+                run.write_claims(results, folder)
+    wrong = [f"{name}: {error}" for name, error in work.undrawn.items()]
     wrong += [f"{one.figure.name}: {line}" for one in outcomes for line in one.failures]
     made = Reproduction(results, outcomes, folder)
     if not made.figures:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 SUMMARY = "<!-- summary -->"
 IN_SHORT = "## In short"
 END = "<!-- end -->"
-BEFORE = "the paper says | measured |"
-"""The head of a table of claims before decision 47. Such a section was judged by older rules."""
+BEFORE = ("the paper says | here |", "the paper says | measured |")
+"""Heads of tables of claims before decision 47. Such a section was judged by older rules."""
 VERDICTS = (
     "*Holds*: for every level of the claim, the whole 95% interval is where the paper says. For a claim "
     "that A has more than B it is enough that one level shows it and none shows the opposite beyond the "
@@ -124,7 +124,7 @@ def summary(paper: Paper, outcomes: Sequence[Outcome], text: str) -> str:
             title += f"; not made{' again' if standing else ''}: {outcome.missing or outcome.failures[0]}"
         elif not standing:
             title += "; not made"
-        if BEFORE in standing:
+        if any(head in standing for head in BEFORE):
             title += "; judged by the older rules of decision 32, not counted"
             standing = ""
         counts.append([standing.count(f"| {_cell(v)} |") for v in Verdict])

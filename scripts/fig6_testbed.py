@@ -34,7 +34,7 @@ from headway import UsageError
 from headway._native import RunError, Scenario, SimulatedNetwork, code_version
 from headway.files import write_atomic
 from headway.report.svg import Spec, standalone
-from headway.reproduce.charts import looks_of, on_dark, over, titled
+from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.measured import mean_of, percent_of
 from headway.runs.task import KERNEL, model_of
 from headway.stats.estimate import Estimate
@@ -88,9 +88,7 @@ def main() -> int:
         return 2
     text = "\n".join(tables(measured, given.seconds))
     write_atomic(OUT / "fig6.md", text + "\n")
-    spec = picture(measured)
-    write_atomic(OUT / "fig6-testbed.svg", standalone(spec))
-    write_atomic(OUT / "fig6-testbed-dark.svg", on_dark(spec))
+    write_atomic(OUT / "fig6-testbed.svg", standalone(picture(measured)))
     print(text)
     return 0
 

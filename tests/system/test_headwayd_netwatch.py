@@ -269,6 +269,15 @@ def test_flows_go_on_while_a_switch_restarts_has_a_wrong_clock_or_is_silent_and_
 
 
 @contextmanager
+def agent_over_tls(application, broadcast, cert, key, **files):
+    """A headwayd whose netwatch has this certificate. `files` are those that it is given."""
+    with serving(application, broadcast, cert, key) as port:
+        words = ["--netwatch", f"https://localhost:{port}"]
+        words += [word for name, file in files.items() for word in (f"--netwatch-{name}", str(file))]
+        with daemon.Daemon("--policy", "owl", "--name", NAME, *words) as agent:
+            yield agent
+
+
 def agent_of_a_netwatch_with_tls(folder, **wrong):
     """A headwayd whose netwatch demands a token. `wrong` are files in place of the right ones."""
     ca, ca_key = pair(folder, "ca")
@@ -280,12 +289,7 @@ def agent_of_a_netwatch_with_tls(folder, **wrong):
     broadcast = Telling()
     application = app(broadcast, tokens=Tokens(folder / "tokens"))
     broadcast.tell(1, pnc=0.0, pna=1.0, known=1.0, age_s=0.0)
-    given = {"token": token, "authority": ca} | wrong
-    with serving(application, broadcast, cert, key) as port:
-        words = ["--netwatch", f"https://localhost:{port}"]
-        words += [word for name, file in given.items() for word in (f"--netwatch-{name}", str(file))]
-        with daemon.Daemon("--policy", "owl", "--name", NAME, *words) as agent:
-            yield agent
+    return agent_over_tls(application, broadcast, cert, key, **{"token": token, "authority": ca} | wrong)
 
 
 def test_headwayd_hears_netwatch_over_tls_with_a_token(tmp_path):
@@ -309,15 +313,11 @@ def test_with_a_wrong_authority_or_token_the_status_says_why_nothing_is_heard(tm
     assert (told["network"]["events"], told["network"]["paths"]) == (0, 0)
 
 
-@contextmanager
 def agent_of_a_netwatch_with_its_own_certificate(folder, *options):
     """An agent that takes netwatch's self-signed certificate for its authority."""
     cert, key = pair(folder, "netwatch", "-addext", "subjectAltName=DNS:localhost", *options)
     broadcast = Telling()
-    with serving(app(broadcast), broadcast, cert, key) as port:
-        words = ("--netwatch", f"https://localhost:{port}", "--netwatch-authority", cert)
-        with daemon.Daemon("--policy", "owl", "--name", NAME, *words) as agent:
-            yield agent
+    return agent_over_tls(app(broadcast), broadcast, cert, key, authority=cert)
 
 
 def test_a_self_signed_certificate_of_a_server_is_accepted(tmp_path):

@@ -136,7 +136,7 @@ def serve_agent(asked: AgentRequest) -> int:
     if asked.state and not asked.learn:
         raise UsageError("--state needs --learn, because it keeps what is learned")
     where = link.checked(asked.bind, "--bind")
-    others = words(asked.neighbours, "--agent") if asked.neighbours else []
+    others = words(asked.neighbours, "--neighbours") if asked.neighbours else []
     urls = [where, *(link.checked(text.partition("=")[0], "--neighbours") for text in others)]
     safe = link.security(key=asked.key, peers=asked.peers, insecure=asked.insecure, urls=urls)
     if asked.key and not asked.peers:

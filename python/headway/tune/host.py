@@ -9,7 +9,7 @@ import asyncio
 import random
 import secrets
 import time
-from collections import Counter, deque
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -112,7 +112,6 @@ class Host:
         self._begun = time.monotonic()
         self._rows: dict[str, FlowRow] = {}
         self._present: set[str] = set()
-        self._closed: deque[str] = deque(maxlen=MOST_FLOWS)
         self._sequence = self._beats = 0
         self._waiting: set[int] = set()
         """Number of Stats on this connection that have no answer yet."""
@@ -195,7 +194,6 @@ class Host:
             # Its last row does not cover a whole interval, so it is left out.
             self._rows.pop(gone, None)
             self._tuned.pop(gone, None)
-            self._closed.append(gone)
         self._present = present
 
     async def _report(self) -> None:
@@ -218,11 +216,9 @@ class Host:
             sequence=self._sequence,
             columns=list(COLUMNS),
             flows={flow: [rows[flow].get(name) for name in COLUMNS] for flow in list(rows)[:MOST_FLOWS]},
-            closed=list(self._closed),
         )
         if await self._send(message):
             self._waiting.add(self._sequence)
-            self._closed.clear()
         else:
             self.counters["stats_unsent"] += 1
 
@@ -287,7 +283,7 @@ class Host:
             if message.code == "unknown":
                 await self._send(self._hello())
             # A refused host is not connected.
-            return message.code in ("policy", "unknown", "busy")
+            return message.code in ("policy", "unknown")
         elif not isinstance(message, Heartbeat):
             self.counters["messages_unexpected"] += 1
             return False

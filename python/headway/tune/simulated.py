@@ -97,7 +97,7 @@ class SimulatedFlows:
     controller = "bbr"
     parameters = ("rtprop_window", "btlbw_window")
     SECONDS = (10.0, 0.5, 1.0, 2.0, 3.0, 5.0, 20.0)
-    ROUNDS = (10.0, 2.0, 4.0, 6.0, 8.0, 20.0)
+    ROUNDS = (10.0, 2.0, 4.0, 5.0, 6.0, 8.0, 20.0)
 
     def __init__(self, scenario: str = "bbr-training", t1_s: float = 0.02, seed: int = 1) -> None:
         """Starts the simulation. Raises UsageError for an invalid scenario."""

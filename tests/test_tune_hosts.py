@@ -451,6 +451,29 @@ def test_simulated_flows_have_every_choice_of_the_shipped_models():
             assert all(windows == wanted for windows in flows.windows.values())
 
 
+def test_any_scheme_with_tunable_parameters_is_tuned(url):
+    """Cubic declares beta and c; nothing but the name of the controller differs from BBR."""
+
+    async def body(started):
+        safe = secure()
+        wanted = {"beta": 0.5, "c": 0.8}
+        await started.agent(url, safe, Fixed(wanted))
+        flows = SimulatedFlows(seed=3, controller="cubic")
+        host, _ = started.host(url, safe, flows=flows)
+        await until(lambda: host.counters["applied"] > 0 and wanted in flows.windows.values())
+        assert all(one["btlbw_mbps"] is None for one in host.status()["flows"]), "Cubic has no model of its path"
+        started.tasks[0].cancel()
+        default = {"beta": 0.7, "c": 0.4}
+        await until(lambda: are(flows, default))
+
+    run(body)
+
+
+def test_a_controller_without_tunable_parameters_is_refused_in_one_line():
+    with pytest.raises(UsageError, match="--controller 'copa': no simulated controller .*; there are bbr, cubic"):
+        SimulatedFlows(controller="copa")
+
+
 def test_simulated_flows_are_tuned(url):
     async def body(started):
         safe = secure()

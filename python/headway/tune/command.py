@@ -49,7 +49,8 @@ class HostRequest:
     """URL[=KEY], with commas between."""
     source: str
     """`sockets`, `simulated` or `made-up`."""
-    controller: str
+    controller: str | None
+    """None is `headway_bbr`, and `bbr` of simulated flows."""
     ports: str | None
     everywhere: bool
     headwayd: Path | None
@@ -207,7 +208,7 @@ def run_hosts(
     *,
     socket: Path | None,
     source: str,
-    controller: str,
+    controller: str | None,
     ports: frozenset[int],
     everywhere: bool,
     headwayd: str | None,
@@ -232,7 +233,7 @@ def run_hosts(
         if source == "made-up":
             one = MadeUpFlows(flows, seed + index)
         elif source == "simulated":
-            one = SimulatedFlows(scenario, options[index].t1_s, seed + index)
+            one = SimulatedFlows(scenario, options[index].t1_s, seed + index, controller or "bbr")
         else:
             path = headwayd or default_path()
             if not is_there(path):
@@ -242,7 +243,7 @@ def run_hosts(
                 )
             tuner = HeadwaydTuner(path)
             where = Namespaces() if everywhere else None
-            return HeadwaydMonitor(path, controller, ports, where=where), tuner
+            return HeadwaydMonitor(path, controller or "headway_bbr", ports, where=where), tuner
         return one, one
 
     async def serve() -> int:

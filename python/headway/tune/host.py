@@ -34,7 +34,7 @@ from headway.tune.messages import (
 )
 from headway.tune.robust import Limits, Rules
 from headway.tune.table import COLUMNS, FlowRow
-from headway.tune.tuner import ALL, DEFAULTS
+from headway.tune.tuner import ALL, PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -386,10 +386,10 @@ class Host:
                     await asyncio.sleep(min(self.options.t2_s, 1.0))
 
     async def _restore(self, why: str) -> None:
-        """Sets the default windows of all flows. If it fails, the watching caller tries again."""
+        """Sets the defaults of all flows. If it fails, the watching caller tries again."""
         self._restores += 1
         self._wanted.clear()
-        defaults = {name: DEFAULTS[name] for name in self.tuner.parameters}
+        defaults = {name: PARAMETERS[name]["default"] for name in self.tuner.parameters}
         try:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._hands, self.tuner.apply, ALL, defaults)

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headway.tune.tuner import RANGES, WHOLE
+from headway.tune.tuner import PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -133,9 +133,11 @@ class Rules:
     def accepts_action(self, settings: Mapping[str, float]) -> bool:
         """Are these known parameters, each within its range?"""
         for name, value in settings.items():
-            low, high = RANGES.get(name, (math.inf, -math.inf))
-            is_number = isinstance(value, int | float) and math.isfinite(value) and low <= value <= high
-            if not is_number or (name in WHOLE and value != round(value)):
+            known = PARAMETERS.get(name)
+            is_number = isinstance(value, int | float) and math.isfinite(value)
+            if known is None or not is_number or not known["min"] <= value <= known["max"]:
+                return self._judge("action")
+            if known["is_whole"] and value != round(value):
                 return self._judge("action")
         return self._judge(None if settings else "action")
 

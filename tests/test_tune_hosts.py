@@ -470,7 +470,7 @@ def test_any_scheme_with_tunable_parameters_is_tuned(url):
 
 
 def test_a_controller_without_tunable_parameters_is_refused_in_one_line():
-    with pytest.raises(UsageError, match="--controller 'copa': no simulated controller .*; there are bbr, cubic"):
+    with pytest.raises(UsageError, match=r"--controller 'copa': no simulated controller .*; there are bbr, cubic"):
         SimulatedFlows(controller="copa")
 
 

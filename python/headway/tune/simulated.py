@@ -11,9 +11,9 @@ import random
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from headway.tune.stats import FlowStats
 from headway._native import UsageError
 from headway.text import nearest
+from headway.tune.stats import FlowStats
 from headway.tune.tuner import ALL, DEFAULTS, PARAMETERS
 
 if TYPE_CHECKING:

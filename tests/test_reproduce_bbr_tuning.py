@@ -17,7 +17,7 @@ from headway.report.svg import standalone
 from headway.reproduce import engine, paper
 from headway.reproduce.bbr_tuning import chain
 from headway.reproduce.bbr_tuning.chain import TunedRun
-from headway.reproduce.bbr_tuning.epochs import percent_soon, quantile
+from headway.reproduce.bbr_tuning.epochs import percent_gained, percent_soon, quantile
 from headway.reproduce.bbr_tuning.faults import lost_rate_s, peak_rtt_ms, stale_btlbw_s, stale_rtprop_s
 from headway.reproduce.bbr_tuning.fixed import pairs
 from headway.reproduce.bbr_tuning.joining import converges_s, has_converged, peak_ms, reacts_s
@@ -25,6 +25,7 @@ from headway.reproduce.bbr_tuning.path import VANILLA, changes_s, ends_s, errors
 from headway.reproduce.claim import Verdict
 from headway.reproduce.lab import FULL, Lab, Settings
 from headway.reproduce.measured import Measured
+from headway.reproduce.run import lab_of
 from headway.runs.collect import collect
 
 SEED = 1
@@ -112,6 +113,10 @@ def test_full_rate_soon_after_an_increase():
     # needs 1.9.
     assert percent_soon(a_run("bbr-epochs", delayed(0.9))) == 100.0
     assert percent_soon(a_run("bbr-epochs", delayed(1.9))) < 20.0
+    soon, late = a_run("bbr-epochs", delayed(0.5)), a_run("bbr-epochs", delayed(1.9))
+    assert percent_gained(soon, late) == 100.0
+    assert percent_gained(late, late) == 0.0
+    assert percent_gained(late, soon) is None, "no increase is left to gain"
     assert quantile(0.5)(a_run("bbr-epochs", lambda t: (30.0, 5.0, t / 10, 30.0))) == pytest.approx(2.95, abs=0.1)
 
 
@@ -247,12 +252,14 @@ def test_figure_3_uses_trainings_as_samples_and_counts_those_of_each_claim(train
     assert found["fig3.dqn-right"].ours.ci95 == pytest.approx((55 - 37.27, 55 + 37.27), abs=1.0)
     assert found["fig3.dqn-right"].verdict is Verdict.OPEN
     assert found["fig3.faster"].verdict is Verdict.HOLDS
+    assert found["fig3.where-vanilla-is-slow"].verdict is Verdict.HOLDS
     has = {
         name: trainings.training_seeds(wanted, claim.learners) for name, claim in found.items() if claim.of_learner
     }
     assert has == {
         "fig3.ppo-right": 5, "fig3.dqn-right": 3, "fig3.a2c-right": 2, "fig3.order": 2,
         "fig3.throughput": 5, "fig3.ppo-fast": 5, "fig3.faster": 5,
+        "fig3.where-vanilla-is-slow": 5, "fig3.where-ppo-is-slow": 5,
     }  # fmt: skip
 
 
@@ -520,3 +527,13 @@ def test_quick_makes_a_figure_on_the_command_line(run, tmp_path):
     found = json.loads(done.stdout)
     assert [claim["id"] for claim in found["claims"]][:2] == ["fig2b.stale", "fig2b.rtt"]
     assert (tmp_path / "fig2b.svg").read_text().startswith("<svg")
+
+
+def test_quick_simulated_runs_are_whole():
+    """In figure 4 the fifth flow joins after 20 s, and in figure 2a the step comes after 11 s."""
+    lab = lab_of(paper("bbr-tuning"), "sim", quick=True)
+    for name in ("fig2a", "fig4"):
+        figure = {figure.name: figure for figure in paper("bbr-tuning").figures}[name]
+        for one in next(figure.make(lab)):
+            assert one.seconds == one.scenario.seconds > 20
+            assert len(one.seeds) == 2

@@ -14,6 +14,7 @@ import zmq.asyncio
 
 from headway._native import RunError, UsageError
 from headway.cli.tune import _show
+from headway.models import load
 from headway.tune import agent as agents
 from headway.tune import keys, link, messages
 from headway.tune.agent import Agent, start
@@ -414,6 +415,63 @@ def test_observations_of_an_unlisted_agent_are_ignored(url, place):
         dealer.close(0)
 
     run(body)
+
+
+def test_impossible_rows_get_no_answer_and_are_not_kept(url):
+    async def body(started):
+        safe = secure()
+        one = await started.agent(url, safe)
+        dealer = started.dealer(url, safe)
+        await dealer.send(encode(Hello(name="x", instance="1", parameters=list(TUNED))))
+        await said(dealer)
+        columns = ["rtt_ms", "throughput_mbps"]
+        flows = {"good": [20.0, 5.0], "rtt": [-1.0, 5.0], "rate": [20.0, 1e9], "unknown": [20.0, None]}
+        await dealer.send(encode(Stats(host="x", instance="1", sequence=1, columns=columns, flows=flows)))
+        answer = await said(dealer)
+        assert answer.flows == {"good": TUNED, "unknown": TUNED}
+        assert one.status()["rejected"] == {"rtt": 1, "rate": 1}
+        # A neighbour's rows are judged as well.
+        shared = Observations(agent="b", instance="1", sequence=1, columns=columns, flows=flows)
+        await dealer.send(encode(shared))
+        await until(lambda: one.counters["shares"] == 1)
+        (told,) = one.status()["neighbours"]
+        assert told["flows"] == 2
+        assert one.status()["rejected"] == {"rtt": 2, "rate": 2}
+        dealer.close(0)
+
+    run(body)
+
+
+def test_simulated_flows_have_every_choice_of_the_shipped_models():
+    for name in ("ppo", "dqn", "a2c"):
+        for seconds, rounds in load(f"bbr-tuner-{name}-v1").card["agent"]["action"]["choices"]:
+            flows = SimulatedFlows(seed=3)
+            wanted = {"rtprop_window": seconds, "btlbw_window": rounds}
+            assert flows.apply("*", wanted)
+            assert all(windows == wanted for windows in flows.windows.values())
+
+
+def test_any_scheme_with_tunable_parameters_is_tuned(url):
+    """Cubic declares beta and c; nothing but the name of the controller differs from BBR."""
+
+    async def body(started):
+        safe = secure()
+        wanted = {"beta": 0.5, "c": 0.8}
+        await started.agent(url, safe, Fixed(wanted))
+        flows = SimulatedFlows(seed=3, controller="cubic")
+        host, _ = started.host(url, safe, flows=flows)
+        await until(lambda: host.counters["applied"] > 0 and wanted in flows.windows.values())
+        assert all(one["btlbw_mbps"] is None for one in host.status()["flows"]), "Cubic has no model of its path"
+        started.tasks[0].cancel()
+        default = {"beta": 0.7, "c": 0.4}
+        await until(lambda: are(flows, default))
+
+    run(body)
+
+
+def test_a_controller_without_tunable_parameters_is_refused_in_one_line():
+    with pytest.raises(UsageError, match=r"--controller 'copa': no simulated controller .*; there are bbr, cubic"):
+        SimulatedFlows(controller="copa")
 
 
 def test_simulated_flows_are_tuned(url):

@@ -1,153 +1,29 @@
-"""Fifty simulated hosts and four agents in processes.
+"""Agents and hosts that are processes are killed, stopped and started again."""
 
-Any of them is killed, hangs and is started again.
-"""
-
-import contextlib
-import os
 import signal
-import socket
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import pytest
 
-from headway._native import RunError
-from headway.tune.control import ask
-
-TUNED = {"rtprop_window": 2.0, "btlbw_window": 4.0}
-DEFAULT = {"rtprop_window": 10.0, "btlbw_window": 10.0}
-AGENTS, PROCESSES, HOSTS = 4, 5, 10
-T2_S, RESTORE_S = 0.5, 5.0
-"""A machine that stalls for `RESTORE_S` looks like a missing agent for this time."""
-PATIENCE_S = 60
-"""An event that does not happen within this time counts as hanging."""
-
-
-def ports(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
-class Cluster:
-    """Agents in a ring, and hosts that have one of them each."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.environment = os.environ | {"HEADWAY_KEYS": f"{folder}/keys", "HEADWAY_TUNE_RUN": f"{folder}/run"}
-        self.urls = [f"tcp://127.0.0.1:{port}" for port in ports(AGENTS)]
-        self.running = {}
-
-    def __enter__(self):
-        from headway.tune import keys
-
-        keys.new(keys.LOOPBACK, Path(f"{self.folder}/keys"))
-        for n in range(AGENTS):
-            self.start(f"agent-{n}")
-        for n in range(PROCESSES):
-            self.start(f"host-{n}")
-        return self
-
-    def __exit__(self, *_):
-        for one in self.running.values():
-            one.send_signal(signal.SIGCONT)
-            one.terminate()
-        for one in self.running.values():
-            try:
-                one.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                one.kill()
-                one.wait()
-
-    def start(self, name):
-        role, n = name.split("-")
-        words = [role, "--name", name, "--socket", f"{self.folder}/{name}.sock"]
-        if role == "agent":
-            beside = self.urls[(int(n) + 1) % AGENTS]
-            words += ["--bind", self.urls[int(n)], "--fixed", "rtprop_window=2s,btlbw_window=4"]
-            words += ["--neighbours", beside, "--share-every", "500ms"]
-        else:
-            words += [
-                "--agent",
-                self.urls[int(n) % AGENTS],
-                "--hosts",
-                str(HOSTS),
-                "--source",
-                "simulated",
-                "--scenario",
-                "bbr-training-alone",
-            ]
-            words += [
-                "--seed",
-                str(1 + HOSTS * int(n)),
-                "--t1",
-                "100ms",
-                "--t2",
-                f"{T2_S}s",
-                "--restore-after",
-                f"{RESTORE_S}s",
-            ]
-        with (self.folder / f"{name}.log").open("a") as log:
-            self.running[name] = subprocess.Popen(
-                [sys.executable, "-m", "headway", "tune", *words],
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-            )
-
-    def kill(self, name):
-        self.running[name].kill()
-        self.running[name].wait()
-
-    def signal(self, name, number):
-        self.running[name].send_signal(number)
-
-    def status(self, name):
-        """The status of a process that runs or is starting."""
-        end = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                return ask(self.folder / f"{name}.sock", PATIENCE_S)
-            except RunError:
-                # It has no socket yet, or was late itself: it reads for no longer than two seconds.
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.05)
-
-    def hosts(self, of_agent=None):
-        """The status of every host, or of those of an agent."""
-        found = []
-        for n in range(PROCESSES):
-            if of_agent in (None, n % AGENTS):
-                found += self.status(f"host-{n}")["hosts"]
-        return found
-
-    def logs(self):
-        return {file.stem: text for file in sorted(self.folder.glob("*.log")) if (text := file.read_text())}
-
-
-def until(holds, cluster):
-    end = time.monotonic() + PATIENCE_S
-    while not (found := holds()):
-        assert time.monotonic() < end, f"it does not happen: {cluster.logs()}"
-        time.sleep(0.05)
-    return found
-
-
-def are(hosts, count, windows):
-    return len(hosts) == count and all(one == windows for host in hosts for one in host["windows"].values())
+from tune_cluster import (
+    AGENTS,
+    DEFAULT,
+    PATIENCE_S,
+    RESTORE_S,
+    T2_S,
+    TUNED,
+    Cluster,
+    are,
+    are_tuned,
+    hosts_of,
+    until,
+)
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     with Cluster(tmp_path_factory.mktemp("tune")) as one:
-        until(lambda: are(one.hosts(), PROCESSES * HOSTS, TUNED), one)
+        for agent in range(AGENTS):
+            until(lambda of=agent: are_tuned(one.hosts(of), of), one)
         yield one
     assert all(process.returncode == 0 for process in one.running.values()), one.logs()
     assert not list(one.folder.glob("*.sock")), "control sockets are left"
@@ -163,7 +39,7 @@ def account_for(host):
 
 def test_four_agents_serve_fifty_hosts(cluster):
     agents = [cluster.status(f"agent-{n}") for n in range(AGENTS)]
-    assert sorted(len(agent["hosts"]) for agent in agents) == [10, 10, 10, 20]
+    assert [len(agent["hosts"]) for agent in agents] == [13, 13, 12, 12]
     assert all(agent["secure"] for agent in agents)
     until(lambda: all(cluster.status(f"agent-{n}")["neighbours"] for n in range(AGENTS)), cluster)
     for host in cluster.hosts():
@@ -178,21 +54,22 @@ def lost(cluster, number, until_back):
     Others do not notice. Then the agent is back.
     """
     others = [host for n in (1, 2, 3) for host in cluster.hosts(n)]
+    count = len(hosts_of(0))
     before = {host["name"]: host["counters"] for host in cluster.hosts(0)}
     number()
-    until(lambda: are(cluster.hosts(0), 2 * HOSTS, DEFAULT), cluster)
+    until(lambda: are(cluster.hosts(0), count, DEFAULT), cluster)
     for host in cluster.hosts(0):
         assert host["counters"]["restores_silence"] == before[host["name"]].get("restores_silence", 0) + 1
         assert host["restored_after_s"] >= RESTORE_S
         assert host["counters"]["samples"] > before[host["name"]]["samples"], "it goes on watching"
     until_back()
-    until(lambda: are(cluster.hosts(0), 2 * HOSTS, TUNED), cluster)
+    until(lambda: are(cluster.hosts(0), count, TUNED), cluster)
     for host in cluster.hosts(0):
         account_for(host)
         assert host["counters"]["agents_lost"] >= before[host["name"]].get("agents_lost", 0) + 1
+    now = {host["name"]: host for n in (1, 2, 3) for host in cluster.hosts(n)}
     for host in others:
-        (now,) = [one for n in (1, 2, 3) for one in cluster.hosts(n) if one["name"] == host["name"]]
-        restored = (one["counters"].get("restores_silence", 0) for one in (now, host))
+        restored = (one["counters"].get("restores_silence", 0) for one in (now[host["name"]], host))
         assert len(set(restored)) == 1, "others noticed nothing"
 
 
@@ -200,7 +77,7 @@ def test_an_agent_is_killed_and_started_again(cluster):
     lost(cluster, lambda: cluster.kill("agent-0"), lambda: cluster.start("agent-0"))
     again = cluster.status("agent-0")
     # A host without a message for 1.5 s, as on a busy machine, joins again.
-    assert again["counters"]["hosts_joined"] >= 2 * HOSTS
+    assert again["counters"]["hosts_joined"] >= len(hosts_of(0))
     # Its neighbour shares with it again.
     until(lambda: cluster.status("agent-0")["neighbours"], cluster)
 
@@ -221,37 +98,50 @@ def test_an_agent_hangs_and_continues(cluster):
     assert 0 < missed <= unsent
 
 
+KILLED, STOPPED, ENDED = (1, 5, 9), (2, 6, 10), 4
+"""The numbers of hosts that are killed, that hang, and that a signal ends."""
+
+
 def test_hosts_are_killed_and_started_again(cluster):
+    names = [f"host-{n}" for n in KILLED]
     before = cluster.status("agent-1")
-    cluster.kill("host-1")
-    cluster.start("host-1")
-    until(lambda: are(cluster.hosts(1), HOSTS, TUNED), cluster)
+    for name in names:
+        cluster.kill(name)
+        cluster.start(name)
+    until(lambda: are(cluster.hosts(1), len(hosts_of(1)), TUNED), cluster)
     after = cluster.status("agent-1")
     counted = {key: after["counters"].get(key, 0) - before["counters"].get(key, 0) for key in after["counters"]}
-    assert counted["hosts_restarted"] >= HOSTS
-    assert len(after["hosts"]) == HOSTS
-    assert {host["instance"] for host in after["hosts"]}.isdisjoint(host["instance"] for host in before["hosts"])
+    assert counted["hosts_restarted"] >= len(names)
+    assert len(after["hosts"]) == len(hosts_of(1))
+    instances = [{one["name"]: one["instance"] for one in status["hosts"]} for status in (before, after)]
+    assert sorted(name for name, old in instances[0].items() if instances[1][name] != old) == sorted(names)
     for host in cluster.hosts(1):
-        assert host["counters"]["restores_start"] == 1, "what the one before left is not kept"
         account_for(host)
+    for name in names:
+        (host,) = cluster.status(name)["hosts"]
+        assert host["counters"]["restores_start"] == 1, "what the one before left is not kept"
 
 
 def test_hosts_hang_and_continue(cluster):
+    names = [f"host-{n}" for n in STOPPED]
     before = {host["name"]: host for host in cluster.hosts(2)}
-    cluster.signal("host-2", signal.SIGSTOP)
-    until(lambda: all(host["heard_s"] > 0.5 for host in cluster.status("agent-2")["hosts"]), cluster)
-    cluster.signal("host-2", signal.SIGCONT)
+    for name in names:
+        cluster.signal(name, signal.SIGSTOP)
+
+    def silent():
+        heard = {host["name"]: host["heard_s"] for host in cluster.status("agent-2")["hosts"]}
+        return all(heard.get(name, PATIENCE_S) > 2 * T2_S for name in names)
+
+    until(silent, cluster)
+    for name in names:
+        cluster.signal(name, signal.SIGCONT)
 
     def answered():
         now = {host["name"]: host["counters"]["stats_answered"] for host in cluster.hosts(2)}
-        return (
-            now
-            if all(now.get(name, 0) > one["counters"]["stats_answered"] + 1 for name, one in before.items())
-            else {}
-        )
+        return all(now.get(name, 0) > one["counters"]["stats_answered"] + 1 for name, one in before.items())
 
     until(answered, cluster)
-    until(lambda: are(cluster.hosts(2), HOSTS, TUNED), cluster)
+    until(lambda: are(cluster.hosts(2), len(hosts_of(2)), TUNED), cluster)
     for host in cluster.hosts(2):
         account_for(host)
 
@@ -259,15 +149,17 @@ def test_hosts_hang_and_continue(cluster):
 def test_status_shows_all_hosts(cluster, run):
     done = run("tune", "status", cluster.folder / "agent-3.sock")
     assert done.returncode == 0, done.stderr
-    assert "host-3-9" in done.stdout
+    assert all(f"host-{n}" in done.stdout for n in hosts_of(3))
     missing = run("tune", "status", cluster.folder / "nobody.sock")
     assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
 
 
 def test_after_a_signal_hosts_restore_defaults_and_leave_nothing_behind(cluster):
-    cluster.signal("host-4", signal.SIGINT)
-    assert cluster.running["host-4"].wait(60) == 0
-    assert "headway: stopped; the flows have their default" in (cluster.folder / "host-4.log").read_text()
-    assert not (cluster.folder / "host-4.sock").exists()
-    until(lambda: len(cluster.status("agent-0")["hosts"]) == HOSTS, cluster)
-    assert cluster.status("agent-0")["counters"]["hosts_left"] == HOSTS
+    name = f"host-{ENDED}"
+    before = cluster.status("agent-0")["counters"].get("hosts_left", 0)
+    cluster.signal(name, signal.SIGINT)
+    assert cluster.running[name].wait(PATIENCE_S) == 0
+    assert "headway: stopped; the flows have their default" in (cluster.folder / f"{name}.log").read_text()
+    assert not (cluster.folder / f"{name}.sock").exists()
+    until(lambda: len(cluster.status("agent-0")["hosts"]) == len(hosts_of(0)) - 1, cluster)
+    assert cluster.status("agent-0")["counters"]["hosts_left"] == before + 1

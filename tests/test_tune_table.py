@@ -199,7 +199,7 @@ def test_settings_have_the_usual_format():
         ("rtprop_windw=2s", "nearest is rtprop_window"),
         ("rtprop_window=2", "2s"),
         ("rtprop_window=1ms", "0.1 to 600 s"),
-        ("btlbw_window=2.5", "1 to 1000 rounds"),
+        ("btlbw_window=2.5", "a whole number from 1 to 1000"),
     ):
         with pytest.raises(UsageError, match=hint):
             read_settings(wrong, "--fixed")

@@ -94,6 +94,21 @@ def schemes() -> list[SchemeFacts]:
     """Every scheme."""
 
 @type_check_only
+class TunableFacts(TypedDict):
+    """A parameter that a policy may set while a flow runs; times are in s, rates in bit/s."""
+
+    scheme: str
+    name: str
+    default: float
+    min: float
+    max: float
+    is_whole: bool
+    is_time: bool
+
+def tunables() -> list[TunableFacts]:
+    """Every parameter that a policy may set while a flow runs."""
+
+@type_check_only
 class FeatureFacts(TypedDict):
     """What a learned controller may observe."""
 

@@ -15,7 +15,8 @@ from headway.netwatch.client import Client
 from headway.tune.sockets import SocketMonitor
 from netwatch_served import Published, flood, serving
 from test_browser import fair_bench, open_report, twenty_schemes
-from test_tune_processes import DEFAULT, HOSTS, RESTORE_S, TUNED, are, cluster, until
+from test_tune_processes import cluster
+from tune_cluster import DEFAULT, RESTORE_S, are, are_tuned, hosts_of, until
 
 pytestmark = pytest.mark.live
 
@@ -60,10 +61,10 @@ def test_a_flood_delays_no_snapshot_by_a_second():
 
 def test_hosts_restore_defaults_soon_after_their_agent_ends(cluster):
     cluster.kill("agent-0")
-    until(lambda: are(cluster.hosts(0), 2 * HOSTS, DEFAULT), cluster)
+    until(lambda: are(cluster.hosts(0), len(hosts_of(0)), DEFAULT), cluster)
     waited = [host["restored_after_s"] for host in cluster.hosts(0)]
     cluster.start("agent-0")
-    until(lambda: are(cluster.hosts(0), 2 * HOSTS, TUNED), cluster)
+    until(lambda: are_tuned(cluster.hosts(0), 0), cluster)
     print(f"restored after {min(waited):.2f} to {max(waited):.2f} s of silence")
     assert max(waited) < RESTORE_S + 1.5
 

@@ -17,11 +17,17 @@
 #include "kernel.h"
 #include "flow.h"
 
-/* Ends the program's own pacing. SO_MAX_PACING_RATE, the application's, stays in force. */
-static __always_inline void stop_pacing(struct sock *sk)
+/*
+ * Ends the program's own pacing. SO_MAX_PACING_RATE, the application's, stays in force. The kernel
+ * measures RTTs from the time at which pacing lets a packet go (tcp_wstamp_ns). After a low rate
+ * that is up to some tens of milliseconds ahead, and until then packets leave at once.
+ */
+static __always_inline void stop_pacing(struct sock *sk, struct flow *f)
 {
-	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul) {
+		f->departs_ns = tcp_sk(sk)->tcp_wstamp_ns;
 		sk->sk_pacing_status = SK_PACING_NONE;
+	}
 }
 
 static __always_inline bool is_reducing(struct sock *sk)

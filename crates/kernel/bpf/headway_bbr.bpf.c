@@ -110,7 +110,7 @@ static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks, __
 	if (verdict == HEADWAY_TRIP) {
 		give_to_cubic(sk, f, state);
 		fill_window(sk, f, state);
-		stop_pacing(sk);
+		stop_pacing(sk, f);
 	} else if (verdict == HEADWAY_RESUME) {
 		begin(sk, w);
 	}
@@ -192,7 +192,7 @@ void tuned_cong_control(__u64 *ctx)
 	bool is_told = 0;
 
 	if (f && set) {
-		sample_rtt(f, rs->rtt_us);
+		sample_rtt(sk, f, rs->rtt_us);
 		is_told = is_served(sk, f, set, 0);
 		if (is_told && find_action(f, set, &action) && w)
 			set_windows(w, &action);

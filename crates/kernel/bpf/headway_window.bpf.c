@@ -29,7 +29,7 @@ static __always_inline void tell(struct sock *sk, struct flow *f,
 
 	if (verdict == HEADWAY_TRIP) {
 		give_to_cubic(sk, f, state);
-		stop_pacing(sk);
+		stop_pacing(sk, f);
 	} else if (verdict == HEADWAY_RESUME && (state == TCP_CA_CWR || state == TCP_CA_Recovery)) {
 		/* The window is PRR's until the reduction ends, as in tcp_end_cwnd_reduction(). */
 		set_cwnd(tcp_sk(sk), tcp_sk(sk)->snd_ssthresh);
@@ -50,7 +50,7 @@ static __always_inline void pace_policy(struct sock *sk, struct flow *f)
 	if (ca_state(sk) >= TCP_CA_CWR || tcp_sk(sk)->tcp_clock_cache < f->paced_ns) {
 		start_pacing(sk);
 	} else {
-		stop_pacing(sk);
+		stop_pacing(sk, f);
 		pace_window(sk, UNPACED_PERCENT);
 	}
 }
@@ -92,7 +92,7 @@ void window_cong_control(__u64 *ctx)
 	struct headway_action action;
 
 	if (f)
-		sample_rtt(f, rs->rtt_us);
+		sample_rtt(sk, f, rs->rtt_us);
 	if (!f || !set || !is_served(sk, f, set, 0)) {
 		cubic_control(sk, ack, rs);
 		return;

@@ -145,6 +145,7 @@ struct tcp_sock {
 	__u32 snd_una;
 	__u32 srtt_us;
 	__u64 tcp_clock_cache;
+	__u64 tcp_wstamp_ns;
 	__u32 total_retrans;
 	__u32 undo_marker;
 	__u16 tcp_header_len;

@@ -39,7 +39,7 @@ pub enum BaseSpec {
     /// time.
     Scheme {
         /// The controller's name: `newreno` or `cubic` to steer a window, with parameters as in
-        /// `cubic:hystart=classic`; `bbr` to set parameters.
+        /// `cubic:hystart=classic`; `bbr` or `cubic`, without parameters, to set parameters.
         name: String,
         /// Does the window also grow by itself in congestion avoidance? If not, only the policy
         /// moves it there (Owl §IV-A and §VI). Slow start, losses and timeouts always belong to the
@@ -92,7 +92,7 @@ impl BaseSpec {
                     .to_owned(),
             )),
             (BaseSpec::Scheme { name, .. }, ActionSpec::Settings { parameters, choices }) => {
-                let tunables = tunable_named(name)?.0;
+                let tunables = tunable_named(name)?.tunables;
                 for (i, parameter) in parameters.iter().enumerate() {
                     let values = choices.iter().map(|choice| choice[i]);
                     check_parameter(tunables, name, parameter, values)?;
@@ -106,13 +106,13 @@ impl BaseSpec {
                     choices,
                 },
             ) => check_parameter(
-                tunable_named(name)?.0,
+                tunable_named(name)?.tunables,
                 name,
                 parameter,
                 choices.iter().copied(),
             ),
             _ => Err(SpecError(
-                "beneath: a rate takes scale-rate; newreno and cubic take steps, add-cwnd and scale-cwnd; bbr takes settings, and set with discrete choices"
+                "beneath: a rate takes scale-rate; newreno and cubic take steps, add-cwnd and scale-cwnd; bbr and cubic take settings, and set with discrete choices"
                     .to_owned(),
             )),
         }
@@ -145,18 +145,50 @@ fn build_steered(spec: &str, setup: &Setup) -> Result<Box<dyn Base>, SpecError> 
     })
 }
 
-/// The parameters of the controller with that name that a policy may set, and how to build the
-/// controller.
-fn tunable_named(name: &str) -> Result<(&'static [Param], BuildTunable), SpecError> {
-    match name {
-        "bbr" => Ok((&bbr::TUNABLES, |setup| {
+/// A controller whose parameters a policy may set.
+struct Tuned {
+    name: &'static str,
+    tunables: &'static [Param],
+    build: BuildTunable,
+}
+
+/// Every controller that implements [`Tunable`].
+static TUNED: [Tuned; 2] = [
+    Tuned {
+        name: bbr::SCHEME.name,
+        tunables: &bbr::TUNABLES,
+        build: |setup| {
             let values = Values::defaults(bbr::SCHEME.params);
             Box::new(bbr::Bbr::new(setup, &values))
-        })),
-        _ => Err(SpecError(format!(
-            "beneath: '{name}' has no parameters to set; bbr has"
-        ))),
-    }
+        },
+    },
+    Tuned {
+        name: cubic::SCHEME.name,
+        tunables: &cubic::TUNABLES,
+        build: |setup| {
+            let values = Values::defaults(cubic::SCHEME.params);
+            Box::new(cubic::Cubic::new(setup, &values))
+        },
+    },
+];
+
+/// The controllers whose parameters a policy may set while they run, by name, with these
+/// parameters.
+pub fn tunables() -> impl Iterator<Item = (&'static str, &'static [Param])> {
+    TUNED.iter().map(|tuned| (tuned.name, tuned.tunables))
+}
+
+fn tunable_named(name: &str) -> Result<&'static Tuned, SpecError> {
+    TUNED
+        .iter()
+        .find(|tuned| tuned.name == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = tunables().map(|(name, _)| name).collect();
+            SpecError(format!(
+                "beneath: '{name}' has no parameters to set; {} have",
+                names.join(" and ")
+            ))
+        })
 }
 
 fn check_parameter(
@@ -222,7 +254,7 @@ impl BaseController {
             (
                 BaseSpec::Scheme { name, .. },
                 ActionSpec::Settings { .. } | of_effect!(Effect::Set { .. }),
-            ) => Ok(BaseController::Tunable(tunable_named(name)?.1(setup))),
+            ) => Ok(BaseController::Tunable((tunable_named(name)?.build)(setup))),
             (BaseSpec::Scheme { name, grows }, _) => {
                 let mut scheme = build_steered(name, setup)?;
                 if !grows {

@@ -37,7 +37,7 @@ mod utility;
 pub use action::{Action, ActionSpec, Effect};
 pub use answer::Answer;
 pub use averages::{Average, Averages};
-pub use base::{BaseController, BaseSpec, RateControl};
+pub use base::{BaseController, BaseSpec, RateControl, tunables};
 pub use clock::{Clock, ClockSpec, RttEstimator};
 pub use decider::Decider;
 pub use feature::{FEATURES, Feature, Rounding, Source};

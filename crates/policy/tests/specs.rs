@@ -146,8 +146,13 @@ fn bad_specs_are_refused_in_one_line() {
         ),
         (
             "\"bbr\"",
+            "\"newreno\"",
+            "'newreno' has no parameters to set; bbr and cubic have",
+        ),
+        (
+            "\"bbr\"",
             "\"cubic\"",
-            "'cubic' has no parameters to set; bbr has",
+            "cubic has no parameter 'rtprop_window' to set; beta and c",
         ),
     ] {
         wrong(TUNER, from, to, hint);

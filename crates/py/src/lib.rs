@@ -63,6 +63,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schemes::schemes, m)?)?;
     m.add_function(wrap_pyfunction!(features::features, m)?)?;
     m.add_function(wrap_pyfunction!(schemes::check_scheme, m)?)?;
+    m.add_function(wrap_pyfunction!(schemes::tunables, m)?)?;
     m.add_function(wrap_pyfunction!(schemes::canonical_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(schemes::scheme_members, m)?)?;
     m.add_function(wrap_pyfunction!(models::check_model, m)?)?;

@@ -61,6 +61,27 @@ fn describe_param<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, Py
     Ok(row)
 }
 
+/// The parameters that a policy may set while a flow runs, with the scheme that has them. Times are
+/// in seconds, rates in bit/s.
+#[pyfunction]
+pub(crate) fn tunables(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let mut rows = Vec::new();
+    for (scheme, params) in headway_policy::tunables() {
+        for param in params {
+            let row = PyDict::new(py);
+            row.set_item("scheme", scheme)?;
+            row.set_item("name", param.name)?;
+            row.set_item("default", param.kind.default_number())?;
+            row.set_item("min", param.kind.within(f64::NEG_INFINITY))?;
+            row.set_item("max", param.kind.within(f64::INFINITY))?;
+            row.set_item("is_whole", matches!(param.kind, Kind::Count { .. }))?;
+            row.set_item("is_time", matches!(param.kind, Kind::Time { .. }))?;
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
 #[pyfunction]
 pub(crate) fn check_scheme(spec: &str) -> PyResult<String> {
     registry().select(spec).map(|s| s.spec).map_err(usage)

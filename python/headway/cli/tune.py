@@ -74,8 +74,12 @@ def host(
         Source, typer.Option(help="Real sockets, simulated flows, or made-up ones.")
     ] = Source.SOCKETS,
     controller: Annotated[
-        str, typer.Option(help="Real sockets: flows of this controller are tuned.")
-    ] = "headway_bbr",
+        str | None,
+        typer.Option(
+            help="Flows of this controller are tuned. Default: headway_bbr, and bbr of simulated flows, which "
+            "can also have cubic."
+        ),
+    ] = None,
     ports: Annotated[
         str | None, typer.Option(help="Real sockets: only flows with one of these ports at either end.")
     ] = None,

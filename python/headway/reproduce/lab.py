@@ -254,15 +254,17 @@ class Lab:
         bin_ms: float = GRID_MS,
         runs: int | None = None,
         of_each_training: bool = False,
+        whole: bool = False,
     ) -> RunRequest:
         """Asks for the runs of a scheme on a scenario.
 
         They have the scenario's own length by default. There are `runs` of them unless `quick`
         allows fewer. The trainings of a learner share these runs, or each has as many
-        (`of_each_training`).
+        (`of_each_training`). `quick` does not shorten `whole` runs in simulated time: it is for
+        scenarios in which nothing happens in the first seconds.
         """
         length = scenario.seconds if seconds is None else seconds
-        if self.settings.most_seconds is not None:
+        if self.settings.most_seconds is not None and not (whole and self.world == SIM):
             length = min(length, self.settings.most_seconds)
         # In real time, equal seeds give different runs.
         count = self.settings.runs if self.quick or runs is None else runs

@@ -268,14 +268,15 @@ class Agent:
         if host.asks is not None:
             self.counters["stats_superseded"] += 1
         host.asks = stats
-        self._keep_rows(host, stats)
+        self._keep_rows(host, rows_of(stats))
 
-    def _keep_rows(self, host: _Host, stats: Stats) -> None:
-        rows = rows_of(stats)
-        for gone in host.flows.keys() - rows.keys():
+    def _keep_rows(self, host: _Host, rows: dict[str, Row]) -> None:
+        # A flow with an impossible row starts anew, and gets no answer until its rows are possible.
+        accepted = {flow: row for flow, row in rows.items() if self.rules.accepts_features(row)}
+        for gone in host.flows.keys() - accepted.keys():
             del host.flows[gone]
         room = MOST_FLOWS - sum(len(one.flows) for one in self._hosts.values())
-        for flow, row in rows.items():
+        for flow, row in accepted.items():
             if flow not in host.flows:
                 if room <= 0:
                     self.counters["flows_refused"] += 1
@@ -305,7 +306,7 @@ class Agent:
             self.counters["shares_refused"] += 1
             return
         self.counters["shares"] += 1
-        rows = list(rows_of(message).values())
+        rows = [row for row in rows_of(message).values() if self.rules.accepts_features(row)]
         self._heard_of[message.agent] = _Neighbour(message.instance, message.sequence, time.monotonic(), rows)
 
     def _take_share(self, user: str, message: Episode | Weights) -> None:

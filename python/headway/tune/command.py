@@ -49,7 +49,8 @@ class HostRequest:
     """URL[=KEY], with commas between."""
     source: str
     """`sockets`, `simulated` or `made-up`."""
-    controller: str
+    controller: str | None
+    """None is `headway_bbr`, and `bbr` of simulated flows."""
     ports: str | None
     everywhere: bool
     headwayd: Path | None
@@ -136,7 +137,7 @@ def serve_agent(asked: AgentRequest) -> int:
     if asked.state and not asked.learn:
         raise UsageError("--state needs --learn, because it keeps what is learned")
     where = link.checked(asked.bind, "--bind")
-    others = words(asked.neighbours, "--agent") if asked.neighbours else []
+    others = words(asked.neighbours, "--neighbours") if asked.neighbours else []
     urls = [where, *(link.checked(text.partition("=")[0], "--neighbours") for text in others)]
     safe = link.security(key=asked.key, peers=asked.peers, insecure=asked.insecure, urls=urls)
     if asked.key and not asked.peers:
@@ -207,7 +208,7 @@ def run_hosts(
     *,
     socket: Path | None,
     source: str,
-    controller: str,
+    controller: str | None,
     ports: frozenset[int],
     everywhere: bool,
     headwayd: str | None,
@@ -232,7 +233,7 @@ def run_hosts(
         if source == "made-up":
             one = MadeUpFlows(flows, seed + index)
         elif source == "simulated":
-            one = SimulatedFlows(scenario, options[index].t1_s, seed + index)
+            one = SimulatedFlows(scenario, options[index].t1_s, seed + index, controller or "bbr")
         else:
             path = headwayd or default_path()
             if not is_there(path):
@@ -242,7 +243,7 @@ def run_hosts(
                 )
             tuner = HeadwaydTuner(path)
             where = Namespaces() if everywhere else None
-            return HeadwaydMonitor(path, controller, ports, where=where), tuner
+            return HeadwaydMonitor(path, controller or "headway_bbr", ports, where=where), tuner
         return one, one
 
     async def serve() -> int:

@@ -219,7 +219,7 @@ class HeadwaydMonitor:
 class HeadwaydTuner:
     """Sets BBR's windows as `headwayd set` does."""
 
-    parameters = tuple(DEFAULTS)
+    parameters = tuple(DEFAULTS["bbr"])
 
     def __init__(self, path: str) -> None:
         """Uses the headwayd at `path`."""

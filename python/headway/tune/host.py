@@ -9,7 +9,7 @@ import asyncio
 import random
 import secrets
 import time
-from collections import Counter, deque
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ from headway.tune.messages import (
 )
 from headway.tune.robust import Limits, Rules
 from headway.tune.table import COLUMNS, FlowRow
-from headway.tune.tuner import ALL, DEFAULTS
+from headway.tune.tuner import ALL, PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,7 +112,6 @@ class Host:
         self._begun = time.monotonic()
         self._rows: dict[str, FlowRow] = {}
         self._present: set[str] = set()
-        self._closed: deque[str] = deque(maxlen=MOST_FLOWS)
         self._sequence = self._beats = 0
         self._waiting: set[int] = set()
         """Number of Stats on this connection that have no answer yet."""
@@ -195,7 +194,6 @@ class Host:
             # Its last row does not cover a whole interval, so it is left out.
             self._rows.pop(gone, None)
             self._tuned.pop(gone, None)
-            self._closed.append(gone)
         self._present = present
 
     async def _report(self) -> None:
@@ -218,11 +216,9 @@ class Host:
             sequence=self._sequence,
             columns=list(COLUMNS),
             flows={flow: [rows[flow].get(name) for name in COLUMNS] for flow in list(rows)[:MOST_FLOWS]},
-            closed=list(self._closed),
         )
         if await self._send(message):
             self._waiting.add(self._sequence)
-            self._closed.clear()
         else:
             self.counters["stats_unsent"] += 1
 
@@ -287,7 +283,7 @@ class Host:
             if message.code == "unknown":
                 await self._send(self._hello())
             # A refused host is not connected.
-            return message.code in ("policy", "unknown", "busy")
+            return message.code in ("policy", "unknown")
         elif not isinstance(message, Heartbeat):
             self.counters["messages_unexpected"] += 1
             return False
@@ -390,10 +386,10 @@ class Host:
                     await asyncio.sleep(min(self.options.t2_s, 1.0))
 
     async def _restore(self, why: str) -> None:
-        """Sets the default windows of all flows. If it fails, the watching caller tries again."""
+        """Sets the defaults of all flows. If it fails, the watching caller tries again."""
         self._restores += 1
         self._wanted.clear()
-        defaults = {name: DEFAULTS[name] for name in self.tuner.parameters}
+        defaults = {name: PARAMETERS[name]["default"] for name in self.tuner.parameters}
         try:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._hands, self.tuner.apply, ALL, defaults)

@@ -43,7 +43,6 @@ class Hello(Message, tag="hello", frozen=True):
     """The sender's name, the same after a restart."""
     instance: Name
     """A new text after each start. Each instance counts its messages from 1."""
-    is_agent: bool = False
     controller: str = ""
     """The controller whose flows are tuned."""
     t1_s: Seconds = 0.02
@@ -62,8 +61,6 @@ class Stats(Message, tag="stats", frozen=True):
     columns: Columns
     flows: Flows
     """Values by the flow's id, in the order of `columns`; None for an unknown value."""
-    closed: Annotated[list[Name], Meta(max_length=MOST_FLOWS)] = []
-    """Flows that have ended."""
 
 
 class Settings(Message, tag="settings", frozen=True):
@@ -97,7 +94,7 @@ class Error(Message, tag="error", frozen=True):
     """A message that cannot be answered, and why."""
 
     code: Name
-    """busy, refused, policy, schema, unknown or invalid."""
+    """refused, policy, schema, unknown or invalid."""
     text: Annotated[str, Meta(max_length=1024)]
     sequence: Count = 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -11,7 +12,7 @@ import numpy as np
 from headway._native import UsageError
 from headway.models.dense import Dense
 from headway.tune.table import Table
-from headway.tune.tuner import RANGES, WHOLE
+from headway.tune.tuner import PARAMETERS
 
 if TYPE_CHECKING:
     from collections import deque
@@ -167,17 +168,23 @@ def read_settings(text: str, option: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for word in text.split(","):
         name, _, value = word.strip().partition("=")
-        if name not in RANGES:
+        if name not in PARAMETERS:
             raise UsageError(
-                f"{option} '{word}': not a parameter to tune{nearest(name, RANGES)}; parameters are "
-                f"{', '.join(RANGES)}"
+                f"{option} '{word}': not a parameter to tune{nearest(name, PARAMETERS)}; parameters are "
+                f"{', '.join(PARAMETERS)}"
             )
-        low, high = RANGES[name]
-        if name in WHOLE:
-            found[name] = float(value) if value.isdigit() else low - 1
-        else:
-            found[name] = seconds(value, option)
-        if not low <= found[name] <= high:
-            unit = "rounds" if name in WHOLE else "s"
-            raise UsageError(f"{option} '{word}': must be from {low:g} to {high:g} {unit}")
+        known = PARAMETERS[name]
+        found[name] = seconds(value, option) if known["is_time"] else _number(value, is_whole=known["is_whole"])
+        if not known["min"] <= found[name] <= known["max"]:
+            kind = "a whole number" if known["is_whole"] else "a time" if known["is_time"] else "a number"
+            unit = " s" if known["is_time"] else ""
+            raise UsageError(f"{option} '{word}': must be {kind} from {known['min']:g} to {known['max']:g}{unit}")
     return found
+
+
+def _number(text: str, *, is_whole: bool) -> float:
+    """Returns the number that a text is, NaN if it is none."""
+    try:
+        return float(int(text) if is_whole else float(text))
+    except ValueError:
+        return math.nan

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headway.tune.tuner import RANGES, WHOLE
+from headway.tune.tuner import PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -133,9 +133,11 @@ class Rules:
     def accepts_action(self, settings: Mapping[str, float]) -> bool:
         """Are these known parameters, each within its range?"""
         for name, value in settings.items():
-            low, high = RANGES.get(name, (math.inf, -math.inf))
-            is_number = isinstance(value, int | float) and math.isfinite(value) and low <= value <= high
-            if not is_number or (name in WHOLE and value != round(value)):
+            known = PARAMETERS.get(name)
+            is_number = isinstance(value, int | float) and math.isfinite(value)
+            if known is None or not is_number or not known["min"] <= value <= known["max"]:
+                return self._judge("action")
+            if known["is_whole"] and value != round(value):
                 return self._judge("action")
         return self._judge(None if settings else "action")
 
@@ -144,11 +146,8 @@ class Rules:
         low, high = self.limits.reward
         return self._judge(None if math.isfinite(reward) and low <= reward <= high else "reward")
 
-    def accepts_row(self, row: Row, settings: Mapping[str, float], reward: float) -> bool:
-        """Can this be a tuple: an interval's features, its settings, its reward?
-
-        It is for agents, which get no samples.
-        """
+    def accepts_features(self, row: Row) -> bool:
+        """Can these be the features of an interval? Agents get them in place of samples."""
         limits = self.limits
         wrong = None
         if not all(math.isfinite(value) for value in row.values() if value is not None):
@@ -159,9 +158,11 @@ class Rules:
             wrong = "rate"
         elif not _within(row, ("rtprop_ms",), 0.0, limits.most_rtt_ms):
             wrong = "rtprop"
-        if wrong:
-            return self._judge(wrong)
-        return self.accepts_action(settings) and self.accepts_reward(reward)
+        return self._judge(wrong)
+
+    def accepts_row(self, row: Row, settings: Mapping[str, float], reward: float) -> bool:
+        """Checks an interval's features, its settings and its reward; the first that fails is counted."""
+        return self.accepts_features(row) and self.accepts_action(settings) and self.accepts_reward(reward)
 
     def accepts_tuple(
         self, stats: FlowStats, settings: Mapping[str, float], reward: float, before: FlowStats | None = None

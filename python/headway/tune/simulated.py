@@ -5,13 +5,16 @@ They are for trying things, and for tests with many hosts.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from headway._native import UsageError
+from headway.text import nearest
 from headway.tune.stats import FlowStats
-from headway.tune.tuner import ALL, DEFAULTS
+from headway.tune.tuner import ALL, DEFAULTS, PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +30,7 @@ class MadeUpFlows:
     """
 
     controller = "made-up"
-    parameters = tuple(DEFAULTS)
+    parameters = tuple(DEFAULTS["bbr"])
 
     def __init__(self, flows: int, seed: int) -> None:
         """Makes this many flows, the same for the same seed."""
@@ -41,7 +44,7 @@ class MadeUpFlows:
             for index in range(flows)
         }
         self._begun = time.monotonic()
-        self.windows = {flow: dict(DEFAULTS) for flow in self._paths}
+        self.windows = {flow: dict(DEFAULTS["bbr"]) for flow in self._paths}
         """The settings of each flow."""
 
     def sample(self) -> list[FlowStats]:
@@ -89,25 +92,42 @@ class MadeUpFlows:
 
 
 class SimulatedFlows:
-    """The flows of a scenario in simulated time, over BBR: a monitor and a tuner in one.
+    """The flows of a scenario in simulated time: a monitor and a tuner in one.
 
-    Each sample advances the simulation by T1. Settings are those of a grid; the nearest one is set.
+    Each sample advances the simulation by T1. The values of a parameter are those of `VALUES`; the
+    nearest one is set.
     """
 
-    controller = "bbr"
-    parameters = ("rtprop_window", "btlbw_window")
-    SECONDS = (10.0, 0.5, 1.0, 2.0, 3.0, 5.0, 20.0)
-    ROUNDS = (10.0, 2.0, 4.0, 6.0, 8.0, 20.0)
+    VALUES: ClassVar = {
+        "rtprop_window": (0.5, 1.0, 2.0, 3.0, 5.0, 20.0),
+        "btlbw_window": (2.0, 4.0, 5.0, 6.0, 8.0, 20.0),
+        "beta": (0.3, 0.5, 0.6, 0.8, 0.85, 0.9),
+        "c": (0.05, 0.1, 0.2, 0.8, 1.6, 4.0),
+    }
+    """The values of each parameter besides its default."""
 
-    def __init__(self, scenario: str = "bbr-training", t1_s: float = 0.02, seed: int = 1) -> None:
-        """Starts the simulation. Raises UsageError for an invalid scenario."""
+    def __init__(
+        self, scenario: str = "bbr-training", t1_s: float = 0.02, seed: int = 1, controller: str = "bbr"
+    ) -> None:
+        """Starts the simulation.
+
+        Raises UsageError for an invalid scenario, or a controller without tunable parameters.
+        """
         from headway.envs import EnvConfig
         from headway.envs.flows import HeadwayParallelEnv
 
-        self._choices = [[seconds, rounds] for seconds in self.SECONDS for rounds in self.ROUNDS]
+        if controller not in DEFAULTS:
+            raise UsageError(
+                f"--controller '{controller}': no simulated controller with parameters to tune"
+                f"{nearest(controller, DEFAULTS)}; there are {', '.join(DEFAULTS)}"
+            )
+        self.controller = controller
+        self.parameters = tuple(DEFAULTS[controller])
+        values = [(PARAMETERS[name]["default"], *self.VALUES[name]) for name in self.parameters]
+        self._choices = [list(choice) for choice in itertools.product(*values)]
         agent = {
             "clock": {"kind": "period", "ms": t1_s * 1e3},
-            "beneath": {"kind": "scheme", "name": "bbr"},
+            "beneath": {"kind": "scheme", "name": controller},
             "observation": {"history": 1, "features": [{"name": "rtt_ms"}]},
             "action": {"kind": "settings", "parameters": list(self.parameters), "choices": self._choices},
         }

@@ -43,7 +43,7 @@ class HostStatus(TypedDict):
     """Number of reports without an answer."""
     counters: dict[str, int]
     rejected: dict[str, int]
-    """Counts of rejected settings, by the rule that they broke."""
+    """Counts of rejected rows and settings, by the rule that they broke."""
     refused: dict[str, int]
     """Counts of refused messages, by the reason."""
     flows: list[TunedFlow]

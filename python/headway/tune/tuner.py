@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from headway._native import tunables
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ALL = "*"
 """Stands for every flow, and for later flows too if the tuner can set them."""
 
-DEFAULTS = {"rtprop_window": 10.0, "btlbw_window": 10.0}
-"""The defaults of Linux's BBR: the minimum RTT of 10 s, the largest bandwidth of 10 rounds."""
+PARAMETERS = {one["name"]: one for one in tunables()}
+"""Every parameter that a scheme declares as one that may change while it runs. Times are in s."""
 
-RANGES = {"rtprop_window": (0.1, 600.0), "btlbw_window": (1.0, 1000.0)}
-"""The ranges of settings in seconds and in rounds, as the scheme `bbr` declares them."""
-
-WHOLE = frozenset({"btlbw_window"})
-"""Parameters that are whole numbers."""
+DEFAULTS = {
+    scheme: {name: one["default"] for name, one in PARAMETERS.items() if one["scheme"] == scheme}
+    for scheme in sorted({one["scheme"] for one in PARAMETERS.values()})
+}
+"""The defaults of each scheme's parameters. `bbr` has Linux's: 10 s and 10 rounds."""
 
 
 class Tuner(Protocol):
@@ -27,7 +29,7 @@ class Tuner(Protocol):
     """
 
     parameters: tuple[str, ...]
-    """The parameters that it can set, names of `DEFAULTS`."""
+    """The parameters that it can set, names of `PARAMETERS`."""
 
     def apply(self, flow: str, settings: Mapping[str, float]) -> bool:
         """Sets these parameters of a flow, or of `ALL`. Returns False if the flow has ended.

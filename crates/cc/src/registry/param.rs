@@ -103,6 +103,18 @@ impl Kind {
         }
     }
 
+    /// The default as a plain number: a time in seconds, a rate in bit/s. NaN for words and loaded
+    /// values.
+    pub fn default_number(&self) -> f64 {
+        match *self {
+            Kind::Number { default, .. } => default,
+            Kind::Count { default, .. } => default as f64,
+            Kind::Time { default, .. } => default.as_secs_f64(),
+            Kind::Rate { default, .. } => default.as_bps() as f64,
+            Kind::Choice(_) | Kind::Switch | Kind::Loaded { .. } => f64::NAN,
+        }
+    }
+
     /// Reads `text`. The error is one line.
     pub(super) fn read(&self, text: &str) -> Result<Value, String> {
         if let Kind::Loaded { load, .. } = self {

@@ -104,6 +104,15 @@ impl Controller {
     /// One line, if it cannot.
     pub fn check(self, policy: &str, agent: Option<&AgentSpec>) -> Result<()> {
         let natural = Controller::of(agent);
+        if let (Controller::Bbr, Some(BaseSpec::Scheme { name, .. })) =
+            (natural, agent.map(|agent| &agent.base))
+            && name != bbr::SCHEME.name
+        {
+            return Err(Error::Usage(format!(
+                "'{policy}' sets parameters of {name}; in the kernel a policy can set those of {}",
+                bbr::SCHEME.name
+            )));
+        }
         let steers_window = [Controller::Owl, Controller::Window];
         if self == natural
             || (agent.is_some()
@@ -117,5 +126,36 @@ impl Controller {
             self.name(),
             natural.name()
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `headway_bbr` has no parameter `beta`: it would drop such settings without a word.
+    #[test]
+    fn parameters_of_another_scheme_are_refused_in_one_line() {
+        let spec = |scheme: &str, parameter: &str, value: f64| -> AgentSpec {
+            toml::from_str(&format!(
+                r#"
+                clock = {{ kind = "period", ms = 1000.0 }}
+                beneath = {{ kind = "scheme", name = "{scheme}" }}
+                action = {{ kind = "settings", parameters = ["{parameter}"], choices = [[{value}]] }}
+                observation = {{ history = 1, features = [{{ name = "rtt_ms" }}] }}
+                "#
+            ))
+            .expect("a spec")
+        };
+        let bbr = spec("bbr", "btlbw_window", 4.0);
+        assert_eq!(Controller::Bbr.check("tuner", Some(&bbr)), Ok(()));
+        let cubic = spec("cubic", "beta", 0.5);
+        let error = Controller::Bbr
+            .check("tuner", Some(&cubic))
+            .expect_err("refused");
+        assert_eq!(
+            error.to_string(),
+            "'tuner' sets parameters of cubic; in the kernel a policy can set those of bbr"
+        );
     }
 }

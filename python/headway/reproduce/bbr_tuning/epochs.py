@@ -51,7 +51,7 @@ SOON_S = 2.0
 INCREASE = 1.5
 """Only increases by at least this factor count: smaller ones need no reaction for 90% of the
 rate."""
-QUANTILES = (0.55, 0.6, 0.7, 0.8, 0.9, 0.95)
+QUANTILES = (0.55, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 0.99, 1.0)
 PAPER_SAYS = {PPO: 60.0, DQN: 50.0, A2C: 75.0}
 """Share of time with a correct estimate, in %."""
 ACTUAL = "the path"
@@ -193,6 +193,28 @@ def _claims(measured: Measured, wanted: dict[str, RunRequest]) -> list[Claim]:
                 of="increases followed soon",
                 learners=(TUNED[PPO],),
             ),
+            judge(
+                "fig3.where-vanilla-is-slow",
+                "Ours: PPO-BBR has the full rate within 2 s of increases after which vanilla has not",
+                "share of the increases that vanilla did not follow within 2 s (as above, in the run of the "
+                "same seed) which PPO did; threshold: at least 50%",
+                {label: measured.across([wanted[PPO], wanted[label]], percent_gained) for label in vanilla},
+                "%",
+                low=50.0,
+                of="increases followed soon",
+                learners=(TUNED[PPO],),
+            ),
+            judge(
+                "fig3.where-ppo-is-slow",
+                "Ours: ... and vanilla has it less often after increases after which PPO has not",
+                "the other way round: share of the increases that PPO did not follow within 2 s which vanilla "
+                "did; threshold: at most 50%",
+                {label: measured.across([wanted[label], wanted[PPO]], percent_gained) for label in vanilla},
+                "%",
+                high=50.0,
+                of="increases followed soon",
+                learners=(TUNED[PPO],),
+            ),
         ]
     return found
 
@@ -207,10 +229,25 @@ def quantile(share: float) -> Callable[[Run], float]:
 
 
 def percent_soon(run: Run) -> float | None:
-    """Returns the share of increases of the rate after which a whole second within 2 s is full.
+    """Returns the share of increases of the rate after which a whole second within 2 s is full, in %.
 
     Only increases that last 2 s count.
     """
+    found = _followed_soon(run)
+    return 100.0 * sum(found) / len(found) if found else None
+
+
+def percent_gained(run: Run, other: Run) -> float | None:
+    """Returns the share of the other run's slow increases that this run followed within 2 s, in %.
+
+    The runs have the same seed, so they meet the same increases. None if the other has no slow one.
+    """
+    found = [ours for ours, theirs in zip(_followed_soon(run), _followed_soon(other), strict=True) if not theirs]
+    return 100.0 * sum(found) / len(found) if found else None
+
+
+def _followed_soon(run: Run) -> list[bool]:
+    """Returns for each increase of the rate that lasts 2 s whether a whole second of them is full."""
     times, seconds = ends_s(run), means(run["series"]["throughput_mbps"])
     changes = [*changes_s(run), (run["seconds"], 0.0, 0.0)]
     found = []
@@ -219,7 +256,7 @@ def percent_soon(run: Run) -> float | None:
             # Seconds after the change only.
             within_reach = [v for t, v in zip(times, seconds, strict=True) if at + 1.0 <= t <= at + SOON_S]
             found.append(max(within_reach, default=0.0) >= ENOUGH * after)
-    return 100.0 * sum(found) / len(found) if found else None
+    return found
 
 
 def _cumulative(

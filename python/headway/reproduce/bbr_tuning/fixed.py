@@ -73,7 +73,9 @@ def pairs() -> list[Pair]:
 def _want(lab: Lab, scenario: str, pair: Pair) -> RunRequest:
     seconds, rounds = pair
     spec = f"bbr:rtprop_window={1000 * seconds:g}ms:btlbw_window={rounds}"
-    return lab.want(_label(pair), lab.scheme(spec), Scenario.load(scenario), series=True, bin_ms=BIN_MS, runs=RUNS)
+    return lab.want(
+        _label(pair), lab.scheme(spec), Scenario.load(scenario), series=True, bin_ms=BIN_MS, runs=RUNS, whole=True
+    )
 
 
 def _label(pair: Pair) -> str:

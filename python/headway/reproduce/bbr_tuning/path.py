@@ -75,7 +75,8 @@ def want(lab: Lab, specs: Mapping[str, str], scenario: str) -> dict[str, RunRequ
     where = Scenario.load(scenario)
     runs = RUNS * max(len(scheme_members(spec)) for spec in specs.values())
     return {
-        label: lab.want(label, spec, where, series=True, bin_ms=BIN_MS, runs=runs) for label, spec in specs.items()
+        label: lab.want(label, spec, where, series=True, bin_ms=BIN_MS, runs=runs, whole=True)
+        for label, spec in specs.items()
     }
 
 

@@ -4,11 +4,13 @@
 //! An acknowledgement costs two evaluations of a cubic polynomial and one division.
 
 mod hystart;
+mod tuning;
 
 #[cfg(test)]
 mod tests;
 
 use hystart::{HyStart, Step};
+pub use tuning::TUNABLES;
 
 use crate::{
     Base, Bytes, Congestion, CongestionControl, Control, Duration, ECN, EcnUse, Family, Feedback,
@@ -148,15 +150,14 @@ impl Cubic {
 
     /// A flow at its initial window, in slow start.
     pub fn new(setup: &Setup, values: &Values) -> Cubic {
-        let beta = values.number(&BETA);
         let mss = setup.mss.as_f64();
         let initial_cwnd = setup.initial_cwnd.as_f64() / mss;
-        Cubic {
+        let mut cubic = Cubic {
             mss,
             initial_cwnd,
             c: values.number(&C),
-            beta,
-            alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
+            beta: 0.0,
+            alpha: 0.0,
             fast_convergence: values.choice(&FAST_CONVERGENCE) == "on",
             ecn: EcnUse::of(values),
             hystart: HyStart::new(values.choice(&HYSTART)),
@@ -171,7 +172,16 @@ impl Cubic {
             recovery: Recovery::Open,
             is_held: false,
             counted: Time::ZERO,
-        }
+        };
+        cubic.set_beta(values.number(&BETA));
+        cubic
+    }
+
+    /// Sets the factor of a reduction, and the growth that makes a Reno flow with it as fast as one
+    /// with 1/2 (RFC 9438 §4.3).
+    fn set_beta(&mut self, beta: f64) {
+        self.beta = beta;
+        self.alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
     }
 
     fn grow(&mut self, f: &Feedback<'_>) {

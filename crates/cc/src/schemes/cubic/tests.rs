@@ -517,3 +517,30 @@ fn silence_restarts_from_the_initial_window() {
     assert!(close(epoch.curve.window(0.0), 70.0, 1e-9));
     assert_eq!(epoch.curve.w_max, 100.0);
 }
+
+/// A tuner's values hold from the next reduction and epoch, as if the flow had begun with them.
+#[test]
+fn tuned_parameters_replace_those_of_the_spec() {
+    let mut tuned = avoiding(100.0, 0.0);
+    for (param, value) in [(&BETA, 0.5), (&C, 2.0)] {
+        tuned.tune(param, value);
+    }
+    let mut begun = Cubic {
+        window: tuned.window,
+        ..cubic("cubic:beta=0.5:c=2")
+    };
+    for cubic in [&mut tuned, &mut begun] {
+        cubic.on_feedback(&congestion(Congestion::Loss, 100));
+        assert_eq!(cubic.window.cwnd, 50.0);
+        cubic.on_feedback(&Feedback {
+            recovery: Recovery::Open,
+            ..acked(Time::ZERO, 1)
+        });
+        grow_until(cubic, RTT, RTT * 20);
+    }
+    assert_eq!(tuned.window.cwnd, begun.window.cwnd);
+    assert!(tuned.window.cwnd > 60.0);
+    tuned.tune(&BETA, 7.0);
+    assert_eq!(tuned.beta, 0.95, "a value beyond the range is bounded");
+    assert_eq!(tuned.tunables().len(), 2);
+}

@@ -1,0 +1,28 @@
+//! The two parameters of CUBIC that a tuner may change while it runs.
+
+use super::{BETA, C, Cubic};
+use crate::{Param, PathModel, Tunable};
+
+/// The parameters that a tuner may change.
+pub static TUNABLES: [Param; 2] = [BETA, C];
+
+impl Tunable for Cubic {
+    fn tunables(&self) -> &'static [Param] {
+        &TUNABLES
+    }
+
+    /// A new `beta` counts from the next reduction, and a new `c` from the next epoch.
+    fn tune(&mut self, param: &Param, value: f64) {
+        let value = param.kind.within(value);
+        if param.name == BETA.name {
+            self.set_beta(value);
+        } else if param.name == C.name {
+            self.c = value;
+        }
+    }
+
+    /// CUBIC has no model of its path.
+    fn model(&self) -> PathModel {
+        PathModel::default()
+    }
+}

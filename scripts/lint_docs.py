@@ -33,7 +33,9 @@ WORDS = {
     r"that (is|are|was|were) none": "not a ..., malformed",
     r"(is|are|was|were) nobody's": "belongs to no one; name who is left out",
     r"dear(er|est)?": "expensive",
-    r"beside (Cubic|NewReno|Reno|BBR|TCP|ns-3|load|others|traffic)": "against, with, compared with",
+    r"beside (Cubic|NewReno|Reno|BBR|TCP|ns-3|load|others|traffic|an?|another|it|that|every|one)": (
+        "against, with, compared with; next to"
+    ),
     r"to be had": "available",
     r"time-outs?": "timeout",
     r"anew": "again",
@@ -249,19 +251,16 @@ def private_words(text: str) -> Iterator[tuple[int, str]]:
 
 
 def written(text: str) -> str:
-    """The parts of a page that a person writes.
+    """The prose of a page, also if a program writes the whole page.
 
-    Generated parts, code, and headings of generated figures become empty lines.
+    Generated parts of a page, code, and headings of generated figures become empty lines.
     """
-    lines = text.splitlines()
-    if any("Written by" in line for line in lines[:4]):
-        return ""
     kept, is_code, is_generated = [], False, False
-    for line in lines:
+    for line in text.splitlines():
         if "writes what follows" in line:
             break
         if line.startswith("<!-- "):
-            is_generated = line != "<!-- end -->"
+            is_generated = not line.startswith(("<!-- end -->", "<!-- Written by"))
         is_fence = line.lstrip().startswith("```")
         is_code ^= is_fence
         is_figure = re.match(r"## (fig|table)\d", line)

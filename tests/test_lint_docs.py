@@ -53,7 +53,6 @@ def test_a_fault_is_reported_in_one_line(page, text, fault):
         "```\nby chance is code\n```\n",
         "```\ncode\n```\n`beneath` is a table, `x` is another\n",
         "<!-- fig1 -->\nby chance\n<!-- end -->\n",
-        "# Page\n\nWritten by `make docs`.\n\nby chance\n",
         "## fig8: 1% of losses by chance\n",
         "| " + "cell " * 30 + "|",
         "`scripts/lint_docs.py`, `crates/CRATE/tests`, `models/NAME-v1`",

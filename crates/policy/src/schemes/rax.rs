@@ -26,7 +26,7 @@ pub(super) const ALPHA: Param = Param {
 
 const RESTART: Param = Param {
     name: "restart",
-    help: "time after which the flow starts again from a window of 1 with what it has learned (§4.3); 0s for never",
+    help: "time after which the flow restarts with a window of 1 packet and keeps its learned state (§4.3); 0s: never",
     kind: Kind::Time {
         default: Duration::ZERO,
         min: Duration::ZERO,

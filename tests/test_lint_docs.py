@@ -31,6 +31,16 @@ def test_the_documents_have_no_fault():
         ("A queue of one product.", "1: 'product'; write: BDP; or Headway, if you mean the program"),
         ("fine\n\nIt is lost by chance.", "3: 'by chance'; write: at random, random"),
         ("It is lost by\nchance.", "1: 'by chance'; write: at random, random"),
+        ("<!-- Written by `make docs`. -->\nIt is lost by chance.", "2: 'by chance'; write: at random, random"),
+        ("# Page\n\nWritten by `make docs`.\n\nby chance\n", "5: 'by chance'; write: at random, random"),
+        (
+            f"<!-- Written by `make docs`. -->\n{'word ' * 21}",
+            "2: 105 columns; wrap it at 100: scripts/wrap_docs.py",
+        ),
+        (
+            "It has a flow beside another.",
+            "1: 'beside another'; write: against, with, compared with; next to",
+        ),
         ("The least RTT is 3 ms.", "1: 'least RTT'; write: minimum RTT, minimum delay"),
         ("| its deviation |", "1: 'deviation'; write: standard deviation; or departure, difference"),
         ("word " * 21, "1: 105 columns; wrap it at 100: scripts/wrap_docs.py"),

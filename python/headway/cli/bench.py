@@ -89,7 +89,9 @@ def bench(
     ] = False,
     qlog: Annotated[
         bool,
-        typer.Option("--qlog", help="Log each flow of those runs, for qvis: run-0.flow-N.sqlog in the same folder."),
+        typer.Option(
+            "--qlog", help="Log each flow of those runs, for qvis: run-0.flow-N.sqlog in the same folder."
+        ),
     ] = False,
     logs: Annotated[
         bool,

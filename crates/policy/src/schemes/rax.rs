@@ -302,6 +302,8 @@ impl Rax {
         let Checkpoint { weights, memories } = self.checkpoint();
         let mut next = Rax::with(&self.setup, spec, weights, self.random.clone());
         next.agent.remember(&memories);
+        // The name decides a run's draws, so it stays.
+        // codespell:ignore-next-line anew
         next.agent.draw_from(self.setup.stream("rax anew"));
         *self = Rax {
             origin: self.origin.clone(),

@@ -105,6 +105,7 @@ lint: .venv/dev.stamp ## check format, lints, types, and the words of documents
 	check $(BIN)/ruff format --quiet --check .; \
 	check $(BIN)/mypy --no-error-summary; \
 	check $(BIN)/python scripts/lint_docs.py; \
+	check $(BIN)/codespell $$(git ls-files --cached --others --exclude-standard); \
 	test -z "$$failed"
 
 bench: .venv/core.stamp .venv/dev.stamp ## measure accuracy and speed against the outside world

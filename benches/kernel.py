@@ -35,6 +35,7 @@ from datapath import (
 )
 from datapath.progress import Progress
 from headway import UsageError
+from wrap_docs import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -229,7 +230,7 @@ def main() -> int:
     else:
         page.show(figures)
     if args.publish:
-        PAGE.write_text(page.markdown(figures, programs.digest(OBJECTS)))
+        PAGE.write_text(wrapped(page.markdown(figures, programs.digest(OBJECTS))))
         print(f"bench: wrote {PAGE.relative_to(ROOT)}", file=sys.stderr)
     return 0
 

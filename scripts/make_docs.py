@@ -14,6 +14,7 @@ from checks import Check
 from headway._native import Scenario, features, measurements, scenario_names, schemes
 from headway.fields import EVENTS, RESULTS, SERIES, Field
 from headway.lists import varies
+from wrap_docs import wrapped
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTE = "<!-- Written by `make docs`; change the program instead. -->\n"
@@ -70,9 +71,9 @@ FEATURES_DIFFER = """
   the rate sample, so both are one acknowledgement late, and `cwnd_packets` is the window of proportional rate
   reduction. No decision is made during recovery.
 - The kernel takes no RTT sample of retransmitted packets (Karn). Our retransmissions have new numbers.
-- The kernel drops a delivery-rate sample over less than its minimum RTT in whole microseconds. A sample within
-  1 us of that limit may count here only.
-- The kernel counts a last packet that is not full. Here it does not count as delivered or lost.
+- The kernel drops a delivery-rate sample over less than its minimum RTT in whole microseconds. Headway's
+  transport may keep a sample within 1 us of that limit that the kernel drops.
+- The kernel counts a last packet that is not full. Headway's transport does not.
 - With digests of several acknowledgements, counts are the same and samples are the newest. Averages,
   spreads, means and slopes (`_ewma`, `_mean_`, `rtt_ms`, `rtt_slope`) are over digests.
 """
@@ -119,7 +120,7 @@ FEATURES_REWARDS = """
 ## Columns for rewards only
 
 A policy cannot observe these columns, because a kernel does not know all of them. A
-[reward](stable-baselines3.md#1-the-reward) may use them, beside every feature above. `info` of an environment
+[reward](stable-baselines3.md#1-the-reward) may use them together with every feature above. `info` of an environment
 has them too. Units are in the names.
 
 """
@@ -132,7 +133,7 @@ def table(columns: list[str], rows: list[list[str]]) -> str:
 
 
 def scheme_section(scheme: dict[str, Any], found: list[Check]) -> str:
-    """The section of one scheme: how it departs from its source, its parameters, and its checks."""
+    """The section of one scheme: how it differs from its source, its parameters, and its checks."""
     name = scheme["name"]
     snapshot = f"../crates/sim/tests/snapshots/{name}.snap"
     needs = ", ".join(scheme["needs"]) or "nothing special"
@@ -141,7 +142,7 @@ def scheme_section(scheme: dict[str, Any], found: list[Check]) -> str:
         f"[How it behaves]({snapshot}), second by second.\n"
     ]
     if scheme["deviations"]:
-        parts.append("\nDeparts from its source:\n\n")
+        parts.append("\nIt differs from its source:\n\n")
         parts += [f"- {sentence(one)}\n" for one in scheme["deviations"]]
     if scheme["params"]:
         params = [
@@ -159,7 +160,7 @@ def scheme_section(scheme: dict[str, Any], found: list[Check]) -> str:
             ]
             for c in found
         ]
-        parts.append("\n" + table(["figure", "outside", "ours", "", "who says so"], rows))
+        parts.append("\n" + table(["figure", "published value", "measured", "", "source"], rows))
     return "".join(parts)
 
 
@@ -169,19 +170,20 @@ def sentence(text: str) -> str:
 
 
 def verdict(found: list[Check]) -> str:
-    """The number of checks that hold, and the figure that is furthest off."""
+    """The number of checks that hold, and the figure with the largest miss or difference."""
     if not found:
         return "none"
     worst = max(found, key=lambda check: abs(check["off"]))
     met = sum(not check["missed"] for check in found)
     outside = plain.rounded(f"{worst['outside']} {worst['unit']}".strip())
-    return f"{met} of {len(found)} met; furthest off: {worst['what']}, {outside}, ours {worst['ours']:.4g}"
+    largest = "largest miss" if met < len(found) else "largest difference"
+    return f"{met} of {len(found)} met; {largest}: {worst['what']}, {outside}, measured {worst['ours']:.4g}"
 
 
 def schemes_page() -> str:
     """The page of all schemes, and of all scenarios and families.
 
-    A scheme has its source, its needs, its departures, parameters and checks.
+    A scheme has its source, its needs, its differences from the source, parameters and checks.
     """
     checks_of: dict[str, list[Check]] = {}
     for check in checks.kept():
@@ -192,9 +194,9 @@ def schemes_page() -> str:
         needs = ", ".join(s["needs"]) or "nothing"
         link = f"[`{s['name']}`](#{s['name']})"
         count = len(s["deviations"])
-        departs = f"[in {count}](#{s['name']})" if count else "in none"
+        differs = f"[in {count}](#{s['name']})" if count else "no difference"
         rows.append(
-            [link, s["family"], s["summary"], needs, ", ".join(s["worlds"]), s["source"], departs, verdict(found)]
+            [link, s["family"], s["summary"], needs, ", ".join(s["worlds"]), s["source"], differs, verdict(found)]
         )
         parts.append(scheme_section(s, found))
     scenarios = []
@@ -207,10 +209,14 @@ def schemes_page() -> str:
         scenarios.append(
             [f"`{name}`", s.paper, about, flows, ", ".join(s.traces), ", ".join(varies(members)) or "nothing"]
         )
-    return (
+    return wrapped(
         f"{NOTE}# Schemes and scenarios\n\nWritten `name:key=value:key=value`.\n\n"
         + table(
-            ["scheme", "family", "what it does", "needs", "worlds", "source", "departs", "outside checks"], rows
+            [
+                *("scheme", "family", "what it does", "needs", "worlds", "source"),
+                *("differs from its source", "checks against published values"),
+            ],
+            rows,
         )
         + "\n## Scheme by scheme\n\n"
         + "A figure compares a measurement of the project's tests with a published value and its tolerance\n"
@@ -240,7 +246,7 @@ def features_page() -> str:
     heads = ["feature", "unit", "what it is", "simulator", "kernel", "rounding"]
     observed = {f["name"] for f in features()}
     only = table(["column", "what it is"], [[f"`{n}`", about] for n, about in measurements() if n not in observed])
-    return f"{NOTE}{FEATURES_ABOUT}{table(heads, rows)}{FEATURES_DIFFER}{FEATURES_REWARDS}{only}"
+    return wrapped(f"{NOTE}{FEATURES_ABOUT}{table(heads, rows)}{FEATURES_DIFFER}{FEATURES_REWARDS}{only}")
 
 
 def cli_page() -> str:
@@ -256,7 +262,7 @@ def cli_page() -> str:
             env={"COLUMNS": "100", "TERM": "dumb"},
         ).stdout
         parts.append(f"\n## {' '.join(['headway', *words])}\n\n```\n{text.strip()}\n```\n")
-    return "".join(parts)
+    return wrapped("".join(parts))
 
 
 COLUMNS_ABOUT = """# Columns of the Parquet files
@@ -306,7 +312,7 @@ def columns_page() -> str:
             rows.append([f"`{field.name}`", kind, field.unit, field.help])
         columns = table(["column", "type", "unit", "meaning"], rows)
         parts.append(f"\n## {name}\n\n{about}\n\n{columns}")
-    return "".join(parts)
+    return wrapped("".join(parts))
 
 
 def main() -> None:

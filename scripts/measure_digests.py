@@ -10,6 +10,7 @@ from typing import Any
 
 from headway._native import Batch, Scenario, UsageError, check_scheme, schemes
 from headway.stats import student_interval
+from wrap_docs import wrapped
 
 SCENARIOS = ("pantheon-default", "lte-verizon", "low-bdp")
 INTERVALS = ("10ms", "0.25rtt", "1rtt")
@@ -19,14 +20,16 @@ PAGE = Path(__file__).parent.parent / "docs" / "digests.md"
 ABOUT = f"""<!-- Written by scripts/measure_digests.py. -->
 # What digests cost
 
-`batched-NAME:interval=10ms` (or `0.25rtt`, of the smoothed RTT) gives a scheme digests in place of each
-acknowledgement, as a kernel would that is read at intervals: sums of the bytes acknowledged and lost, the
-newest RTT and rate sample, the newest of everything else, and no packets. Losses wait for the digest like
-everything else; timeouts are told at once. The transport does not spread the reduction after a loss then.
+`batched-NAME:interval=10ms` (or `0.25rtt`, of the smoothed RTT) gives a scheme digests in place of
+each acknowledgement. A scheme gets one digest (a summary) for all acknowledgements of an interval,
+as if it read the kernel at intervals. A digest has the sums of the bytes acknowledged and lost, the
+newest RTT and rate sample, and the newest of everything else. It has no packets. Losses wait for
+the digest like everything else; timeouts are told at once. With digests the transport does not
+spread the reduction after a loss.
 
-Each number is the change from the plain scheme, run by run of one seed: {RUNS} runs of {SECONDS:.0f} s, mean
-and 95% interval (Student); none where the seed varies nothing.
-`.venv/bin/python scripts/measure_digests.py` makes this page.
+Each number is the change from the plain scheme, and compares runs of the same seed: {RUNS} runs of
+{SECONDS:.0f} s, mean and 95% interval (Student). There is no interval where all seeds give the same
+run. `.venv/bin/python scripts/measure_digests.py` makes this page.
 
 """
 
@@ -75,7 +78,7 @@ def main() -> None:
     """Measures and writes the page."""
     names = batched()
     refused = sorted({s["name"] for s in schemes() if s["family"] not in ("fixed", "learned")} - set(names))
-    page = [ABOUT, f"Refused, as they need packets or more: {', '.join(refused)}.\n"]
+    page = [ABOUT, f"These schemes need each packet, so they cannot run on digests: {', '.join(refused)}.\n"]
     for scenario in SCENARIOS:
         specs = names + [f"batched-{n}:interval={i}" for n in names for i in INTERVALS]
         rows = measured(scenario, specs)
@@ -86,7 +89,7 @@ def main() -> None:
             for name in names:
                 cells = [change(rows[name], rows[f"batched-{name}:interval={i}"], metric) for i in INTERVALS]
                 page.append(f"| {name} | {' | '.join(cells)} |\n")
-    PAGE.write_text("".join(page))
+    PAGE.write_text(wrapped("".join(page)))
     print("docs/digests.md")
 
 

@@ -6,6 +6,7 @@ tests/train runs the rest.
 import ast
 import importlib.util
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,30 @@ def test_an_existing_folder_is_refused_before_the_training(example, tmp_path, mo
     with pytest.raises(SystemExit, match="2"):
         example.main()
     assert f"{tmp_path} is there already; give the next version" in capsys.readouterr().err
+
+
+def test_after_its_training_the_example_compares_the_model_with_cubic(example, tmp_path, monkeypatch, capsys):
+    """A shipped model's folder stands for what the training makes."""
+    asked = []
+
+    def train(steps, seed, out):
+        asked.append((steps, seed, out))
+        shutil.copytree(ROOT / "models" / "aurora-v2", out)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(example, "train", train)
+    options = "--out mine-v1 --steps 64 --seed 3 --runs 2 --seconds 3"
+    monkeypatch.setattr("sys.argv", ["train_sb3.py", *options.split()])
+    example.main()
+    assert asked == [(64, 3, "mine-v1")]
+    printed = capsys.readouterr().out
+    verdicts = r"^learned:model=mine-v1 +(\S+) +2 +(throughput|p95 delay|loss) .* (?:better|worse|equal|unclear)$"
+    found = set(re.findall(verdicts, printed, re.MULTILINE))
+    metrics = ("throughput", "p95 delay", "loss")
+    assert found == {(scenario, metric) for scenario in ("pantheon-default", "low-bdp") for metric in metrics}
+    assert printed.endswith(
+        "headway bench --schemes learned:model=mine-v1,cubic --scenario pantheon-default,low-bdp --against cubic\n"
+    )
 
 
 def test_the_first_two_programs_of_the_page_show_a_reward(blocks, capsys):

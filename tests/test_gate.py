@@ -218,9 +218,9 @@ def test_the_gate_ends_with_a_list_of_skipped_tests(tmp_path, monkeypatch):
 
 
 def test_an_unknown_part_is_refused():
-    done = subprocess.run([sys.executable, gate.__file__, "systm"], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, gate.__file__, "systems"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "no such part: systm; parts are lint, build" in done.stderr
+    assert "no such part: systems; parts are lint, build" in done.stderr
 
 
 @pytest.mark.parametrize(

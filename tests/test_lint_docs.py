@@ -3,6 +3,9 @@
 It also finds broken links, missing files, and names of tests that do not say the behaviour.
 """
 
+import subprocess
+import sys
+
 import pytest
 
 from lint_docs import ROOT, UNCHECKED, code_faults, faults, long_prose, main, name_faults, sources
@@ -31,6 +34,16 @@ def test_the_documents_have_no_fault():
         ("A queue of one product.", "1: 'product'; write: BDP; or Headway, if you mean the program"),
         ("fine\n\nIt is lost by chance.", "3: 'by chance'; write: at random, random"),
         ("It is lost by\nchance.", "1: 'by chance'; write: at random, random"),
+        ("<!-- Written by `make docs`. -->\nIt is lost by chance.", "2: 'by chance'; write: at random, random"),
+        ("# Page\n\nWritten by `make docs`.\n\nby chance\n", "5: 'by chance'; write: at random, random"),
+        (
+            f"<!-- Written by `make docs`. -->\n{'word ' * 21}",
+            "2: 105 columns; wrap it at 100: scripts/wrap_docs.py",
+        ),
+        (
+            "It has a flow beside another.",
+            "1: 'beside another'; write: against, with, compared with; next to",
+        ),
         ("The least RTT is 3 ms.", "1: 'least RTT'; write: minimum RTT, minimum delay"),
         ("| its deviation |", "1: 'deviation'; write: standard deviation; or departure, difference"),
         ("word " * 21, "1: 105 columns; wrap it at 100: scripts/wrap_docs.py"),
@@ -53,7 +66,6 @@ def test_a_fault_is_reported_in_one_line(page, text, fault):
         "```\nby chance is code\n```\n",
         "```\ncode\n```\n`beneath` is a table, `x` is another\n",
         "<!-- fig1 -->\nby chance\n<!-- end -->\n",
-        "# Page\n\nWritten by `make docs`.\n\nby chance\n",
         "## fig8: 1% of losses by chance\n",
         "| " + "cell " * 30 + "|",
         "`scripts/lint_docs.py`, `crates/CRATE/tests`, `models/NAME-v1`",
@@ -94,11 +106,11 @@ def test_a_private_word_in_a_comment_or_string_is_a_fault(tmp_path, name, text, 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.py", "beneath = product(anew)\n"),
+        ("a.py", "beneath = product(lesson)\n"),
         ("a.py", 'config["beneath"] = "lessons"\n'),
         ("a.py", "# `beneath` is a table\n"),
         ("a.py", 'x = by\ny = chance\n"""A docstring."""\n'),
-        ("a.rs", "fn product(anew: Whoever<'a>, deviation: &'a str) {}\n"),
+        ("a.rs", "fn product(lesson: Beneath<'a>, deviation: &'a str) {}\n"),
         ("a.rs", 'table.get("beneath")\n'),
         ("a.rs", 'let wrong = "beneath: rates must lie in order";\n'),
         ("a.rs", 'let spec = r#"{{"beneath": {{"kind": "rate"}}}}"#;\n'),
@@ -112,7 +124,7 @@ def test_names_in_code_have_no_fault(tmp_path, name, text):
 @pytest.mark.parametrize(
     ("name", "text", "fault"),
     [
-        ("a.py", "\ndef test_it_begins_anew():\n", "2: test test_it_begins_anew: 'anew'; write: again"),
+        ("a.py", "\ndef test_of_one_lesson():\n", "2: test test_of_one_lesson: 'lesson'; write: training flows"),
         ("a.py", "class A:\n    def test_waits_in_vain(self):\n", "2: test test_waits_in_vain: 'in vain'; write: "),
         ("a.py", "async def test_who_asks_waits():\n", "1: test test_who_asks_waits: begins with 'who'; say "),
         ("a.rs", "#[test]\nfn what_is_lost() {\n", "2: test what_is_lost: begins with 'what'; say "),
@@ -130,16 +142,52 @@ def test_a_private_word_or_a_question_word_in_the_name_of_a_test_is_a_fault(tmp_
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.py", "def what_begins_anew():\n"),
+        ("a.py", "def what_a_lesson_is():\n"),
         ("a.py", "def test_whatever_comes_is_read():\n"),
         ("a.py", "def test_a_queue_of_one_bandwidth_delay_product():\n"),
-        ("a.rs", "fn what_begins_anew() {}\n#[test]\nfn reads_again() {}\nfn whom_it_asks() {}\n"),
-        ("a.c", "int what_begins_anew(void);\n"),
+        ("a.rs", "fn what_a_lesson_is() {}\n#[test]\nfn reads_again() {}\nfn who_is_asked() {}\n"),
+        ("a.c", "int what_a_lesson_is(void);\n"),
     ],
 )
 def test_other_names_have_no_fault(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     assert name_faults(tmp_path / name) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("x = 1\n# It is recieved.\n", "2: recieved ==> received"),
+        ("# It begins anew.\n", "1: anew ==> again"),
+        ("def test_it_begins_anew():\n", "1: anew ==> again"),
+        ("fn whom_it_asks() {}\n", "1: whom ==> who"),
+    ],
+)
+def test_codespell_refuses_misspellings_and_private_words(tmp_path, text, fault):
+    (tmp_path / "a.py").write_text(text)
+    done = codespell(tmp_path / "a.py")
+    assert (done.returncode, done.stdout) == (65, f"{tmp_path / 'a.py'}:{fault}\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ECT(0), O_WRONLY, the 32nd of 256ths",
+        "commit afe365775a",
+        r"b'caf\xe9'",
+        '"taget"  # codespell:ignore taget',
+    ],
+)
+def test_codespell_accepts_terms_digests_and_words_misspelled_on_purpose(tmp_path, text):
+    (tmp_path / "a.py").write_text(f"{text}\n")
+    done = codespell(tmp_path / "a.py")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def codespell(file):
+    """Runs it as `make lint` does."""
+    command = [sys.executable, "-m", "codespell_lib", file]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_unchecked_paths_exist_and_their_files_are_left_out():

@@ -95,7 +95,7 @@ def test_external_weights_of_a_graph_are_read_and_included_in_its_hash(run, tmp_
     (tmp_path / "outside.onnx.data").unlink()
     done = run("models", "import", "--onnx", outside, "--card", FOLDER / "card.toml", "--out", tmp_path / "no")
     assert done.returncode == 2
-    assert "'outside.onnx.data', which is not beside it" in done.stderr
+    assert "'outside.onnx.data', which is not next to it" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -390,7 +390,7 @@ def test_a_graph_from_a_stream_cannot_have_external_weights(tmp_path):
     done = headway(*words, "-", given=graph.read_bytes())
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.decode() == (
-        "headway: standard input: its weights are in 'net.onnx.data', and beside a stream is no file; "
+        "headway: standard input: its weights are in 'net.onnx.data', and a stream has no file next to it; "
         "give the path of the .onnx file\n"
     )
     done = headway(*words[:2], "--card", "-", "--out", out, "--onnx", "-")

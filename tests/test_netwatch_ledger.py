@@ -30,7 +30,7 @@ def enter(one, *readings):
         one.enter(each)
 
 
-def test_differences_by_the_switchs_own_clock():
+def test_differences_by_the_own_clock_of_the_switch():
     one = ledger()
     enter(one, reading(10, (5, 500, 7, 700), clock_s=100), reading(11, (15, 1500, 27, 2700), clock_s=101.02))
     assert grown(one) == ((10, 1000, 20, 2000), 1_020_000_000)

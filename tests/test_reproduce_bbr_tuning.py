@@ -333,11 +333,11 @@ class FakeChain:
             raise RunError("gone")
         return {"applied": count}
 
-    def serve(self):
+    def begin_use(self):
         self.runs.append(self)
         return True
 
-    def served(self):
+    def end_use(self):
         self.runs.pop()
 
 
@@ -402,15 +402,15 @@ def test_runs_of_two_chains_do_not_overlap(monkeypatch, tmp_path):
     monkeypatch.setenv("HEADWAYD_SOCKET", "before")
     one, other = (chain.Chain.__new__(chain.Chain) for _ in range(2))
     one._daemon, other._daemon = tmp_path / "one", tmp_path / "other"
-    assert one.serve()
-    assert one.serve()
-    one.served()
-    assert not other.serve()
+    assert one.begin_use()
+    assert one.begin_use()
+    one.end_use()
+    assert not other.begin_use()
     assert os.environ["HEADWAYD_SOCKET"] == str(tmp_path / "one")
-    one.served()
-    assert other.serve()
+    one.end_use()
+    assert other.begin_use()
     assert os.environ["HEADWAYD_SOCKET"] == str(tmp_path / "other")
-    other.served()
+    other.end_use()
 
 
 class Long(FakeRun):

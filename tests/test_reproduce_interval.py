@@ -19,7 +19,7 @@ from headway.reproduce.figure import FigureResult
 from headway.reproduce.interval import beyond as past
 from headway.reproduce.interval.estimates import above, estimates, which_explains
 from headway.reproduce.interval.group_results import AS_PRINTED, LETTERS, GroupResults, reward
-from headway.reproduce.interval.groups import BESIDE, EVERY, PAPERS, specs
+from headway.reproduce.interval.groups import ADDED_GROUPS, EVERY, PAPERS, specs
 from headway.reproduce.interval.network import group_table, p_text
 from headway.reproduce.interval.networks import NETWORKS
 from headway.reproduce.interval.scatter import Point, label_of, scatter
@@ -122,7 +122,7 @@ def test_the_groups_match_table_2():
     assert by_name["K"].title == "2 x jk"
     assert by_name["C"].title == "1 x ewma"
     assert by_name["M"].title == "0.5 x min-filtered"
-    assert [group.rtt for group in BESIDE] == ["jk-printed"] * 6 + ["latest"]
+    assert [group.rtt for group in ADDED_GROUPS] == ["jk-printed"] * 6 + ["latest"]
     assert "".join(AS_PRINTED) == "ABCDEFG'H'I'J'K'L'MNOPQR"
 
 

@@ -191,7 +191,7 @@ def test_a_part_of_a_trace(run, tmp_path):
     with pytest.raises(UsageError, match="evaluation only"):
         Trace.load(path, "training")
     with pytest.raises(UsageError, match="did you mean 'training'"):
-        Trace.load(path, "trainin")
+        Trace.load(path, "trainin")  # codespell:ignore trainin
     # Without a part, the seconds for evaluation are not given either.
     with pytest.raises(TypeError, match="part"):
         Trace.load(path)

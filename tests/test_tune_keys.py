@@ -214,7 +214,7 @@ def test_the_commands_make_and_show_keys(run, tmp_path):
         ("tune host --ports many", "--ports"),
         ("tune host --hosts 2", "--source"),
         ("tune host --source moon", "made-up"),
-        ("tune host --source simulated --scenario bbr-trainin", "bbr-training"),
+        ("tune host --source simulated --scenario bbr-trainin", "bbr-training"),  # codespell:ignore trainin
         ("tune", "host, agent, status"),
     ],
 )

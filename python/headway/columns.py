@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 Column = NDArray[Any] | Sequence[Any]
 """One value a row: numbers as an array, in which NaN means none; texts as a list."""
 
-Typed = TypeVar("Typed", bound=Mapping[str, Any])
+Typed = TypeVar("Typed", bound=Mapping[str, object])
 """The keys of a table's rows and their types: one of `headway.rows`."""
 
 
-class Row(Mapping[str, Any]):
+class Row(Mapping[str, object]):
     """A row, read by the names of its columns."""
 
     __slots__ = ("_at", "_columns")
@@ -23,7 +23,7 @@ class Row(Mapping[str, Any]):
         self._columns = columns
         self._at = at
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> object:
         value = self._columns[name][self._at]
         # Only NaN differs from itself.
         return value if value == value else None  # noqa: PLR0124

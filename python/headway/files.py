@@ -363,7 +363,7 @@ def alone_in(folder: Path, option: str = "--out", *, named: Path | None = None) 
 def alone_making(path: Path, command: str, option: str = "--out") -> Iterator[None]:
     """Locks as `alone_in` does, for a file or folder that is made whole or not at all.
 
-    It locks an empty folder beside it.
+    It locks an empty folder next to it.
     """
     whole = path.absolute()
     marker = unfinished(whole, command)

@@ -62,7 +62,7 @@ def kinds(row: type) -> dict[str, str]:
     return found
 
 
-def columns(row: type, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def columns(row: type, rows: Iterable[Mapping[str, object]]) -> dict[str, list[Any]]:
     """Returns the columns of rows of that type, in the order of its keys."""
     return {name: [one[name] for one in rows] for name in get_type_hints(row)}
 

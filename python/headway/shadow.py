@@ -257,7 +257,7 @@ def of_lines(lines: Iterable[bytes]) -> Shadow:
     return found
 
 
-def _parsed(said: Mapping[str, Any]) -> tuple[Key, Change] | None:
+def _parsed(said: Mapping[str, object]) -> tuple[Key, Change] | None:
     """The flow and the decision of a line; None if it is not one."""
     if "would" in said and said.get("schema") != SCHEMA:
         what = f"a decision of schema {said.get('schema')!r}"
@@ -297,7 +297,7 @@ def _change(would: str, value: Any, cwnd: int, at_ns: int) -> Change | None:
     return Change(at_ns, QUANTITIES[would], percent, "")
 
 
-def _setting(value: Mapping[str, Any]) -> str:
+def _setting(value: Mapping[str, object]) -> str:
     """As `headwayd set` takes it."""
     return " ".join(f"{name}={value[name]}" for name in sorted(value))
 

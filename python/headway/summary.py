@@ -37,7 +37,7 @@ class Seeded(TypedDict):
     seconds: float
 
 
-Begun = TypeVar("Begun", bound=Seeded)
+SeededRun = TypeVar("SeededRun", bound=Seeded)
 
 
 class Metrics(TypedDict):
@@ -185,7 +185,7 @@ def regions(
     return found
 
 
-def in_blocks(runs: Sequence[Begun], starts: Offsets | None) -> tuple[Sequence[Begun], int]:
+def in_blocks(runs: Sequence[SeededRun], starts: Offsets | None) -> tuple[Sequence[SeededRun], int]:
     """Returns the runs ordered so that neighbours are alike, and how many belong together."""
     if not starts or not runs:
         return runs, 1

@@ -393,7 +393,7 @@ def test_bad_options_are_reported_in_one_line(tmp_path):
         (["--policy", "owl", "--state", str(tmp_path)], "--state keeps what a policy learns"),
         (["--policy", "owl", "--flows", "0"], "--flows"),
         (["--policy", "owl", "--log", "yaml"], "--log"),
-        (["--polcy", "owl"], "--polcy"),
+        (["--polcy", "owl"], "--polcy"),  # codespell:ignore polcy
     ]:
         done = subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 2, (options, done)

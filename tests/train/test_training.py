@@ -159,6 +159,7 @@ def test_a_broken_checkpoint_is_refused(straight, run, tiny, tmp_path):
 
 def test_an_unknown_scenario_is_named(run, tiny, tmp_path):
     other = tmp_path / "other.toml"
+    # codespell:ignore-next-line defualt
     other.write_text(tiny.read_text().replace('"pantheon-default"', '"pantheon-defualt"'))
     done = run("train", "quick", "--config", other, "--out", tmp_path)
     assert done.returncode == 2

@@ -362,7 +362,7 @@ def test_a_killed_agent_continues_from_its_saved_learning(tmp_path):
             one.stdout.close()
 
 
-def test_settings_are_drawn_by_the_policys_probabilities(policy):
+def test_settings_are_drawn_by_the_probabilities_of_the_policy(policy):
     import torch
 
     rows = [[row()]] * 2000

@@ -46,10 +46,10 @@ def test_an_invalid_address_is_refused(given):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--to", "there", "--bind", "::1"], "--bind: an option of --serve"),
-        (["--to", "there", "--port", "1"], "--port: an option of --serve"),
-        (["--serve", "--schemes", "cubic,reno"], "--schemes: an option of --to"),
-        (["--serve", "--out", "x"], "--out: an option of --to"),
+        (["--to", "there", "--bind", "::1"], "--bind belongs to --serve; leave it out with --to"),
+        (["--to", "there", "--port", "1"], "--port belongs to --serve; leave it out with --to"),
+        (["--serve", "--schemes", "cubic,reno"], "--schemes belongs to --to; leave it out with --serve"),
+        (["--serve", "--out", "x"], "--out belongs to --to; leave it out with --serve"),
     ],
 )
 def test_an_option_of_the_other_side_is_refused(words, says, capsys):

@@ -6,7 +6,7 @@
  * docs/int8.md
  *
  * Nothing overflows, whatever the records and the policy say: the bound of each multiplication
- * stands beside it.
+ * stands next to it.
  */
 #ifndef HEADWAY_RATE_AGENT_H
 #define HEADWAY_RATE_AGENT_H

@@ -520,8 +520,8 @@ impl CongestionControl for Datapath {
         }
         let for_cubic = self.guard.feedback_for_cubic(feedback);
         self.tell(|controller| controller.on_feedback(&for_cubic));
-        let is_policys = is_served && self.is_steered && !self.in_fallback;
-        if is_policys && self.answers_marks && feedback.congestion == Some(Congestion::Ecn) {
+        let policy_decides = is_served && self.is_steered && !self.in_fallback;
+        if policy_decides && self.answers_marks && feedback.congestion == Some(Congestion::Ecn) {
             self.answer_marks(now);
         }
         if is_served {

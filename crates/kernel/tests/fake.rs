@@ -471,7 +471,7 @@ fn packets(flow: &Datapath) -> u64 {
 /// A mark leaves seven tenths (RFC 9438, 4.6). A decision from before the mark does not raise the
 /// window again.
 #[test]
-fn a_mark_lowers_a_policys_window() {
+fn a_mark_lowers_the_window_of_a_policy() {
     let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let mut flow = Datapath::of_window(&kernel, &setup());
     flow.on_feedback(&feedback(at(1)));
@@ -516,7 +516,7 @@ fn mbps(flow: &Datapath) -> Option<f64> {
 }
 
 #[test]
-fn a_mark_lowers_a_policys_rate() {
+fn a_mark_lowers_the_rate_of_a_policy() {
     let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let (_, mut flow) = rate(&kernel);
     flow.on_feedback(&feedback(at(1)));
@@ -570,7 +570,7 @@ fn the_kernels_policy_takes_a_flow_the_agent_released() {
 
 /// The window is paced at 1.2 windows a round trip, since no acknowledgements clock it out.
 #[test]
-fn a_policys_window_is_paced_after_idle_time() {
+fn the_window_of_a_policy_is_paced_after_idle_time() {
     let kernel = kernel_with_agent(FakeKernel::SLOTS);
     let mut flow = Datapath::of_window(&kernel, &setup());
     let paced = Some(10.0 * 1500.0 * 8.0 * 1.2 / 0.1 * 1e-6);

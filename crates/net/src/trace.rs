@@ -328,7 +328,7 @@ fn line_like(text: &str) -> &'static str {
     } else if text.starts_with(['#', '%']) || text.starts_with("//") {
         " (a comment: take such lines out)"
     } else if words.len() == 1 && text != words[0] && number(words[0]) {
-        " (there is a blank or another sign beside it: take it out)"
+        " (there is a blank or another sign next to it: take it out)"
     } else if words.len() > 1 && (number(words[0]) || text.contains([',', ';'])) {
         " (several columns: `headway traces convert` takes times and rates)"
     } else {
@@ -381,8 +381,8 @@ mod tests {
             )
         );
         for (text, says) in [
-            ("1 \n", "a blank or another sign beside it"),
-            ("2\t\n", "a blank or another sign beside it"),
+            ("1 \n", "a blank or another sign next to it"),
+            ("2\t\n", "a blank or another sign next to it"),
             ("# from the van\n1\n", "a comment"),
             ("# mahimahi mm-link (down) > log\n", "a log of mahimahi"),
             ("1420 # 1500\n", "a log of mahimahi"),

@@ -83,8 +83,8 @@ fn bad_specs_are_refused_in_one_line() {
     for (from, to, hint) in [
         (
             "history",
-            "histroy",
-            "unknown key 'histroy'; did you mean 'history'?",
+            "histroy",                                        // codespell:ignore histroy
+            "unknown key 'histroy'; did you mean 'history'?", // codespell:ignore histroy
         ),
         (
             "delta",
@@ -130,8 +130,8 @@ fn bad_specs_are_refused_in_one_line() {
     for (from, to, hint) in [
         (
             "rtprop_window",
-            "rtprop_windo",
-            "bbr has no parameter 'rtprop_windo' to set; did you mean 'rtprop_window'?",
+            "rtprop_windo", // codespell:ignore windo
+            "bbr has no parameter 'rtprop_windo' to set; did you mean 'rtprop_window'?", // codespell:ignore windo
         ),
         ("[2.0, 4.0]", "[2.0]", "a value for each of the parameters"),
         (
@@ -198,8 +198,8 @@ fn bad_specs_are_refused_in_one_line() {
         ),
         (
             "cubic",
-            "cubic:hystart=clasic",
-            "hystart='clasic' must be one of",
+            "cubic:hystart=clasic",            // codespell:ignore clasic
+            "hystart='clasic' must be one of", // codespell:ignore clasic
         ),
         ("cubic", "cubic:hystrat=none", "did you mean 'hystart'?"),
         ("cubic", "newreno:ecn", "'ecn' is not of the form key=value"),

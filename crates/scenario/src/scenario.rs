@@ -477,7 +477,7 @@ fn folders_of(file: &Path) -> Vec<PathBuf> {
     [folder(file)].into_iter().chain(target).collect()
 }
 
-/// Does a trace of that name come with Headway, or in a collection? Then a file beside a scenario
+/// Does a trace of that name come with Headway, or in a collection? Then a file next to a scenario
 /// is not used.
 fn is_known(name: &str) -> bool {
     collection_of(name).is_some() || name.starts_with("synthetic-")

@@ -328,7 +328,7 @@ fn both_traces_of_a_cellular_link_share_a_random_offset() {
 fn unknown_names_and_files_are_refused_in_one_line() {
     let refused = |name: &str| Scenario::load(name).unwrap_err().to_string();
     assert_eq!(
-        refused("lte-verison"),
+        refused("lte-verison"), // codespell:ignore verison
         "unknown scenario 'lte-verison'; did you mean 'lte-verizon'?, or give the path of a .toml file"
     );
     assert_eq!(

@@ -85,7 +85,7 @@ fn a_linked_scenario_has_its_traces_beside_the_link_or_else_beside_its_file() {
 }
 
 #[test]
-fn a_trace_beside_a_scenario_may_have_any_name() {
+fn a_trace_next_to_a_scenario_may_have_any_name() {
     let folder = folder("any name");
     let (file, store) = (folder.join("one.toml"), TraceStore::of([]));
     let long = "a long name, ".repeat(15);

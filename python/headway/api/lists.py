@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import schemes
 from headway.api.rows import ModelRow, ScenarioRow, SchemeRow, TraceRow, columns
@@ -81,7 +81,7 @@ def list_models() -> Table[ModelRow]:
     return _table(ModelRow, about_models(), "description")
 
 
-def _table(kind: type[Row], rows: Sequence[Mapping[str, Any]], *about: str) -> Table[Row]:
+def _table(kind: type[Row], rows: Sequence[Mapping[str, object]], *about: str) -> Table[Row]:
     """Makes a table of these rows; only the name and the description are printed."""
     shown = {name: [text_of(row[name]) for row in rows] for name in ("name", *about)}
     return Table(columns(kind, rows), shown=shown)

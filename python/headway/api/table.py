@@ -12,7 +12,7 @@ from headway.columns import Rows, listed
 if TYPE_CHECKING:
     from headway.columns import Column
 
-Row = TypeVar("Row", bound=Mapping[str, Any])
+Row = TypeVar("Row", bound=Mapping[str, object])
 """The keys of a row and their types: one of `headway.api.rows`."""
 
 MOST_PRINTED = 100

@@ -6,7 +6,7 @@ import warnings
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway import ending
 from headway._native import RunError, UsageError
@@ -308,5 +308,5 @@ def _called(kept: str) -> str:
     return kept.replace("the same command", "the same call")
 
 
-def _table(kind: type[Row], rows: Sequence[Mapping[str, Any]]) -> Table[Row]:
+def _table(kind: type[Row], rows: Sequence[Mapping[str, object]]) -> Table[Row]:
     return Table(columns(kind, rows), kinds(kind))

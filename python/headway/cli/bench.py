@@ -89,12 +89,15 @@ def bench(
     ] = False,
     qlog: Annotated[
         bool,
-        typer.Option("--qlog", help="Log each flow of those runs, for qvis: run-0.flow-N.sqlog beside it."),
+        typer.Option(
+            "--qlog", help="Log each flow of those runs, for qvis: run-0.flow-N.sqlog in the same folder."
+        ),
     ] = False,
     logs: Annotated[
         bool,
         typer.Option(
-            "--logs", help="Log each packet on the links of those runs, as mahimahi does: run-0.LINK.log beside it."
+            "--logs",
+            help="Log each packet on the links of those runs, as mahimahi does: run-0.LINK.log in the same folder.",
         ),
     ] = False,
     against: Annotated[

@@ -121,7 +121,10 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Print every snapshot until Ctrl-C.")] = False,
     json: Json = False,
 ) -> int:
-    """Ask a netwatch that runs: paths, switches, ages; 1 if it is not all well."""
+    """Show the paths and switches of a running netwatch.
+
+    The exit code is 1 if its health is not ok.
+    """
     from headway.netwatch.client import Client
 
     client = Client(url, token=token, ca=ca)
@@ -150,7 +153,7 @@ def status(
 
 
 def _follow(client: "Client", json: bool) -> None:
-    # A stream waits for one that is not there; who asks for it wants to know that it is.
+    # The stream would wait for a missing netwatch, so ask for its health first: that fails at once.
     client.health()
     if json:
         for snapshot in client.stream():

@@ -13,7 +13,7 @@ import typer
 from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.usage import Json, Ray  # noqa: TC001  # Typer reads them
+from headway.cli.usage import RAY_HELP, Json
 from headway.streams import quoted, results_in, shown
 
 if TYPE_CHECKING:
@@ -70,7 +70,14 @@ def train(
             "training may have been lucky."
         ),
     ] = None,
-    ray: Ray = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help=f"{RAY_HELP} rax-v3 is trained on this machine only: with it, --ray is refused.",
+            show_default=False,
+        ),
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Print the systems, and train nothing.")] = False,
     show: Annotated[
         bool,

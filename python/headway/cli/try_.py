@@ -72,7 +72,7 @@ def try_(
     out: Annotated[
         Path | None,
         FOLDER,
-        typer.Option(help="Folder to keep the trial in, or to go on; else a new one in out/try."),
+        typer.Option(help="Folder of the trial. An existing trial is continued. Default: a new folder in out/try."),
     ] = None,
     plot: Annotated[
         Path | None,
@@ -160,7 +160,7 @@ def _refuse_of_other_side(context: typer.Context, to: str | None) -> None:
     for name in OF_SERVE if to is not None else OF_TO:
         source = context.get_parameter_source(name)
         if source and source.name == "COMMANDLINE":
-            raise UsageError(f"--{name}: an option of {there}; leave it out beside {here}")
+            raise UsageError(f"--{name} belongs to {there}; leave it out with {here}")
 
 
 def _serve(bind: str, port: int, tokens: Path | None) -> None:

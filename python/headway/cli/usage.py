@@ -84,15 +84,11 @@ Warmup = Annotated[
 ]
 """The window of a run, of every command that runs scenarios."""
 
-Ray = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Run on the machines of a Ray cluster (docs/many-machines.md): auto for the one that this machine is "
-        "in, HOST:PORT of its head, or local. The results are the same.",
-        show_default=False,
-    ),
-]
+RAY_HELP = (
+    "Run on the machines of a Ray cluster (docs/many-machines.md): auto for the one that this machine is in, "
+    "HOST:PORT of its head, or local. The results are the same."
+)
+Ray = Annotated[str | None, typer.Option(metavar="ADDRESS", help=RAY_HELP, show_default=False)]
 """The option of a command whose tasks may go to other machines."""
 
 Seed = Annotated[

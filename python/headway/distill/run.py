@@ -20,10 +20,11 @@ from headway.train.validation import VALIDATION_SEED, Score, measure
 from headway.trained_range import trained_range
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from headway.distill.teacher import Teacher
+    from headway.models.observation import FeatureCard
     from headway.train.rows import ScoreRow
 
 Array = np.ndarray[Any, Any]
@@ -167,7 +168,7 @@ def _agent(teacher: Teacher) -> dict[str, Any]:
     return agent
 
 
-def _deployed(tensors: dict[str, Array], features: list[dict[str, Any]], limit: float) -> Callable[[Array], Array]:
+def _deployed(tensors: dict[str, Array], features: Sequence[FeatureCard], limit: float) -> Callable[[Array], Array]:
     def answer(observations: Array) -> Array:
         outputs = whole.run(tensors, whole.to_inputs(observations, features)) / whole.UNIT
         return np.clip(outputs, -limit, limit).astype(np.float32)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from headway.distill.student import Student
+    from headway.models.observation import FeatureCard
 
 Array = np.ndarray[Any, Any]
 
@@ -63,7 +64,7 @@ def run(tensors: Mapping[str, Array], inputs: Array) -> Array:
     return outputs
 
 
-def to_inputs(observations: Array, features: Sequence[Mapping[str, Any]]) -> Array:
+def to_inputs(observations: Array, features: Sequence[FeatureCard]) -> Array:
     """Maps each normalised feature to 0 to 255, its position between the limits of its clip.
 
     A half is rounded up.
@@ -74,14 +75,14 @@ def to_inputs(observations: Array, features: Sequence[Mapping[str, Any]]) -> Arr
     return inputs
 
 
-def to_observations(inputs: Array, features: Sequence[Mapping[str, Any]]) -> Array:
+def to_observations(inputs: Array, features: Sequence[FeatureCard]) -> Array:
     """Returns normalised features, float32, that become such inputs."""
     low, high = limits(features, inputs.shape[1])
     observations: Array = (low + inputs * (high - low) / 255).astype(np.float32)
     return observations
 
 
-def limits(features: Sequence[Mapping[str, Any]], length: int) -> tuple[Array, Array]:
+def limits(features: Sequence[FeatureCard], length: int) -> tuple[Array, Array]:
     """Returns the clip of each number of an observation."""
     clips = np.array([used["clip"] for used in features], dtype=np.float64)
     low, high = np.tile(clips, (length // len(features), 1)).T

@@ -52,8 +52,8 @@ class Picture:
         """Simulated time in s."""
         self._steps: deque[tuple[float, float, tuple[float, ...]]] = deque()
 
-    def add(self, measured: Mapping[str, Any]) -> None:
-        """Adds a step: its columns by name, each a number."""
+    def add(self, measured: Mapping[str, float]) -> None:
+        """Adds a step: its columns by name."""
         self.now = float(measured["time_s"])
         values = tuple(float(measured[column]) for column in SHOWN)
         self._steps.append((self.now - float(measured["dt_s"]), self.now, values))

@@ -28,7 +28,7 @@ also run in the kernel."""
 
 
 def publish(docs: Path, rows: Sequence[Row], command: str, notes: Sequence[str]) -> list[Path]:
-    """Writes the figures into docs/gap.md, and the pictures beside it.
+    """Writes the figures into docs/gap.md, and the pictures into docs/img.
 
     A part that was not measured stays.
 

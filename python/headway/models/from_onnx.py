@@ -116,7 +116,7 @@ def _source(path: Path) -> Path:
 
 
 def _is_stream(path: Path) -> bool:
-    """Is it standard input, another open file, a pipe or a device? Then no file lies beside it."""
+    """Is it standard input, another open file, a pipe or a device? Then no file lies next to it."""
     return str(path) == "-" or not replaceable(path)
 
 
@@ -150,7 +150,7 @@ def _check_width(proto: Any, net: NetCard, seen: int, card: Path) -> None:
 
 
 def _with_data(onnx: Any, proto: Any, graph: Path, data: bytes) -> str:
-    """Loads weights that lie in files beside the graph.
+    """Loads weights that lie in files next to the graph.
 
     Returns the SHA-256 of the graph and of those files. Raises UsageError where one is missing.
     """
@@ -162,19 +162,19 @@ def _with_data(onnx: Any, proto: Any, graph: Path, data: bytes) -> str:
         file = graph.parent / name
         if _is_stream(graph):
             raise UsageError(
-                f"{called(str(graph))}: its weights are in '{name}', and beside a stream is no file; give the path "
-                "of the .onnx file"
+                f"{called(str(graph))}: its weights are in '{name}', and a stream has no file next to it; give the "
+                "path of the .onnx file"
             )
         if Path(name).is_absolute() or ".." in Path(name).parts or not file.is_file():
             raise UsageError(
-                f"{graph}: its weights are in '{name}', which is not beside it; copy both into one folder"
+                f"{graph}: its weights are in '{name}', which is not next to it; copy both into one folder"
             )
         digest.update(file.read_bytes())
     try:
         onnx.load_external_data_for_model(proto, str(graph.parent))
     except Exception as error:  # onnx has an error of its own for each cause
         why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UsageError(f"{graph}: its weights beside it cannot be read: {why}") from None
+        raise UsageError(f"{graph}: its weights next to it cannot be read: {why}") from None
     return digest.hexdigest()
 
 

@@ -76,7 +76,7 @@ def load_learner(name: str | Path) -> Learner | None:
     return _learner(found, str(folder), {file: (folder / file).read_bytes() for file in (CARD, LEARNER)})
 
 
-def write_learner(folder: str | Path, card: Mapping[str, Any], learned: str) -> str:
+def write_learner(folder: str | Path, card: Mapping[str, object], learned: str) -> str:
     """Writes a learner's folder, whole and checked or not at all; returns its id.
 
     Args:

@@ -29,7 +29,7 @@ FORMAT = 1
 
 def write(
     folder: str | Path,
-    card: Mapping[str, Any],
+    card: Mapping[str, object],
     tensors: Mapping[str, Array],
     golden: tuple[Array, Array],
 ) -> str:
@@ -88,7 +88,7 @@ def put(folder: Path, content: Mapping[str, bytes], check: Callable[[Path], str]
 
 
 def _content(
-    card: Mapping[str, Any], tensors: Mapping[str, Array], golden: tuple[Array, Array]
+    card: Mapping[str, object], tensors: Mapping[str, Array], golden: tuple[Array, Array]
 ) -> dict[str, bytes]:
     """The files of the folder. The same arguments give the same bytes."""
     weights = weights_file(tensors)
@@ -112,7 +112,7 @@ def _content(
     return {CARD: text, WEIGHTS: weights, GOLDEN: arrays}
 
 
-def card_text(card: Mapping[str, Any]) -> bytes:
+def card_text(card: Mapping[str, object]) -> bytes:
     """A `card.toml`; None is left out."""
     text: str = need("tomli_w", "train").dumps(_plain(dict(card)))
     return text.encode()

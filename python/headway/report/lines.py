@@ -126,7 +126,7 @@ def overlay(lines: Sequence[tuple[Style, Line, Sequence[Line]]], y: Axis, end: f
     Markers distinguish lines whose colours are alike.
     """
     at = {"x": _time(end), "y": y.encode("y")}
-    return _panel(_told_apart(lines, at, "linear"), OVERLAY)
+    return _panel(_marked_lines(lines, at, "linear"), OVERLAY)
 
 
 def distributions(lines: Sequence[tuple[Style, Line]], x: Axis) -> Spec:
@@ -134,10 +134,10 @@ def distributions(lines: Sequence[tuple[Style, Line]], x: Axis) -> Spec:
     y = Axis("share of the time", 0.0, 1.0).encode("y", 4, format="%")
     values = {"values": one_two_five(x.low, x.high)} if x.log else {}
     at = {"x": x.encode("x", 8, grid=True, **values), "y": y}
-    return _panel(_told_apart([(look, line, []) for look, line in lines], at, "step-after"), OVERLAY)
+    return _panel(_marked_lines([(look, line, []) for look, line in lines], at, "step-after"), OVERLAY)
 
 
-def _told_apart(
+def _marked_lines(
     lines: Sequence[tuple[Style, Line, Sequence[Line]]], at: Mapping[str, Spec], interpolate: str
 ) -> list[Spec]:
     layers: list[Spec] = []

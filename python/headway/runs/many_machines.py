@@ -17,14 +17,14 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from headway import ending
 from headway._native import RunError, UsageError, code_version
 from headway.extras import need
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -323,7 +323,13 @@ def _lead_to_stderr() -> None:
         inside.print_to_stdstream = _tell
 
 
-def _tell(data: Mapping[str, Any], *_: object, **__: object) -> None:
+class Printed(TypedDict):
+    """What Ray prints. It has further keys."""
+
+    lines: list[str]
+
+
+def _tell(data: Printed, *_: object, **__: object) -> None:
     """Prints in a line what Ray prints in many."""
     said = " ".join(" ".join(map(str, data["lines"])).split())
     for end in (" To troubleshoot", " Error:"):

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from headway.stats.bootstrap import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
     from headway.stats.equal import Samples
+    from headway.stats.means import Metric
 
     Ends = tuple[float, float]
 
@@ -39,7 +39,7 @@ class Estimate:
     """Whether its interval is wider than that of the samples already, as `stats.equal` makes it."""
 
     @classmethod
-    def of(cls, at: Callable[[float], Mapping[str, Any]], *samples: Sequence[float]) -> Estimate:
+    def of(cls, at: Callable[[float], Metric], *samples: Sequence[float]) -> Estimate:
         """Makes an estimate from a function that gives `{"mean": ..., "ci95": ...}` at a level.
 
         `stats.means.mean` is such a function. `samples` are the independent samples of each group,

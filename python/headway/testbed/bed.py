@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import RunError, UsageError
 from headway.testbed import ovs
@@ -351,7 +351,7 @@ class Bed:
             self.claim.close()
         return self._report
 
-    def said(self) -> Mapping[str, Any]:
+    def said(self) -> Mapping[str, object]:
         """Returns what was set up, as JSON has it."""
         topology = self.topology
         return {

@@ -246,7 +246,7 @@ class Agent:
         """Takes a policy's weights; the value function stays."""
         self.policy.load_state_dict(self.policy.state_dict() | dict(actor))
 
-    def begin(self, model: str, agent: Mapping[str, Any]) -> None:
+    def begin(self, model: str, agent: Mapping[str, object]) -> None:
         """Takes the policy of a model, by name or folder.
 
         Raises UsageError if it is another network.

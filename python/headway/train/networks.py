@@ -102,7 +102,7 @@ def describe(
 
 
 def begin_with(
-    layers: Sequence[nn.Linear], model: str, agent: Mapping[str, Any], activation: str, output: str
+    layers: Sequence[nn.Linear], model: str, agent: Mapping[str, object], activation: str, output: str
 ) -> None:
     """Takes the weights of a model, by name or folder.
 

@@ -12,8 +12,9 @@ from headway.companions import companions
 from headway.tune.robust import LowPass, Rules, Slope
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from headway.models.observation import FeatureCard
     from headway.tune.stats import FlowStats, Row
 
 Array = np.ndarray[Any, Any]
@@ -105,7 +106,7 @@ class Table:
 
     def __init__(
         self,
-        features: Sequence[Mapping[str, Any]],
+        features: Sequence[FeatureCard],
         rows: int = 1,
         history: int = 1,
         seed: int = 1,

@@ -394,10 +394,10 @@ mod tests {
             (
                 PathOptions {
                     up: some("1Mbps"),
-                    up_queue: some("codel:taget=5ms"),
+                    up_queue: some("codel:taget=5ms"), // codespell:ignore taget
                     ..Default::default()
                 },
-                &["--up-queue codel:taget=5ms: taget: unknown key", "target"],
+                &["--up-queue codel:taget=5ms: taget: unknown key", "target"], // codespell:ignore taget
             ),
             (
                 PathOptions {

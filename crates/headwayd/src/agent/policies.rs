@@ -98,7 +98,7 @@ impl Policies {
     }
 
     /// The same policies, read from their files again.
-    pub fn read_anew(&self) -> Result<Policies> {
+    pub fn read_again(&self) -> Result<Policies> {
         let text = |(prefix, served): &(Option<IpNet>, Arc<PolicySpec>)| match prefix {
             Some(prefix) => format!("{prefix}={}", served.spec()),
             None => served.spec().to_owned(),
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(class("10.1.2.4"), "10.0.0.0/8");
         assert_eq!(class("192.168.0.1"), "private");
         assert_eq!(class("1.1.1.1"), "public");
-        let again = policies.read_anew().expect("the same");
+        let again = policies.read_again().expect("the same");
         assert_eq!(again.by_prefix.len(), 3);
     }
 

@@ -79,7 +79,7 @@ impl Reloads {
     }
 
     fn reload(&self, _one: &MutexGuard<'_, ()>) -> Result<()> {
-        let policies = self.policies.as_ref().map(Policies::read_anew).transpose();
+        let policies = self.policies.as_ref().map(Policies::read_again).transpose();
         let policies = policies.map_err(capabilities::explain)?;
         let saved = match (&self.folder, &policies) {
             (Some(folder), Some(policies)) => SavedStates::read(folder, policies),

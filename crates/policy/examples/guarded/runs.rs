@@ -122,7 +122,7 @@ impl CongestionControl for Watched {
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
         self.within.on_rto(rto);
-        self.look(rto.now, json!("time-out"));
+        self.look(rto.now, json!("timeout"));
     }
 
     fn on_idle(&mut self, now: Time, idle: Duration) {

@@ -174,7 +174,10 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
     /// Learns from every complete segment, the oldest first.
     fn learn(&mut self, weights: &mut Weights<N>) -> Result<(), Diverged> {
         while self.segments.front().is_some_and(Segment::is_rewarded) {
-            let mut segment = self.segments.pop_front().expect("it is there");
+            let mut segment = self
+                .segments
+                .pop_front()
+                .expect("the queue lost the rewarded segment at its front");
             let learned = weights.learn(&self.task, &mut segment);
             self.spare(segment);
             learned?;

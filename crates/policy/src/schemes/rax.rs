@@ -26,7 +26,7 @@ pub(super) const ALPHA: Param = Param {
 
 const RESTART: Param = Param {
     name: "restart",
-    help: "time after which the flow starts again from a window of 1 with what it has learned (§4.3); 0s for never",
+    help: "time after which the flow restarts with a window of 1 packet and keeps its learned state (§4.3); 0s: never",
     kind: Kind::Time {
         default: Duration::ZERO,
         min: Duration::ZERO,
@@ -302,6 +302,8 @@ impl Rax {
         let Checkpoint { weights, memories } = self.checkpoint();
         let mut next = Rax::with(&self.setup, spec, weights, self.random.clone());
         next.agent.remember(&memories);
+        // The name decides a run's draws, so it stays.
+        // codespell:ignore-next-line anew
         next.agent.draw_from(self.setup.stream("rax anew"));
         *self = Rax {
             origin: self.origin.clone(),

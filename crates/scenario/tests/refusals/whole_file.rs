@@ -15,7 +15,7 @@ fn the_whole_file() {
         ),
         (
             "schema = 1\nnmae = 'x'",
-            "x.toml:2: nmae: unknown key; did you mean 'name'?",
+            "x.toml:2: nmae: unknown key; did you mean 'name'?", // codespell:ignore nmae
         ),
         (
             "schema = 1\nname = 'a b'",

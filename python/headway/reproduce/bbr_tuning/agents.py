@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headway._native import UsageError
 from headway.report.lines import Axis, sweep
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from headway.report.style import Style
     from headway.report.svg import Spec
     from headway.reproduce.claim import Claim
     from headway.reproduce.figure import FigureJob
@@ -140,7 +141,7 @@ def _last(name: str) -> Callable[[StudyRow], float]:
 
 
 def _panel(
-    setups: Mapping[Setup, list[StudyRow]], of: Callable[[StudyRow], float], title: str, looks: Mapping[str, Any]
+    setups: Mapping[Setup, list[StudyRow]], of: Callable[[StudyRow], float], title: str, looks: Mapping[str, Style]
 ) -> Spec:
     lines = []
     for shared, look in looks.items():

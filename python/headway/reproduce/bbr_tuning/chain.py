@@ -97,7 +97,7 @@ class Chain:
         """Makes a run whose flows this chain tunes."""
         return TunedRun(run, self)
 
-    def serve(self) -> bool:
+    def begin_use(self) -> bool:
         """Lets the next run use this chain's headwayd.
 
         Returns False, and does nothing, while a run of another chain is under way: all runs of this
@@ -109,7 +109,7 @@ class Chain:
         os.environ[SOCKET] = str(self._daemon)
         return True
 
-    def served(self) -> None:
+    def end_use(self) -> None:
         """Ends the use of this chain by a run."""
         _under_way.remove(self)
 
@@ -199,7 +199,7 @@ class TunedRun:
         """Wraps a run that has not started."""
         self._run, self._chain = run, chain
         self._before: int | None = None
-        self._is_tuned = self._is_served = self._has_begun = self._is_cancelled = False
+        self._is_tuned = self._is_in_use = self._has_begun = self._is_cancelled = False
 
     @property
     def memory_bytes(self) -> int:
@@ -216,7 +216,7 @@ class TunedRun:
 
         Raises UsageError.
         """
-        self._has_begun = self._is_served = self._chain.serve()
+        self._has_begun = self._is_in_use = self._chain.begin_use()
         if not self._has_begun:
             return
         try:
@@ -266,9 +266,9 @@ class TunedRun:
         return self._run.series()
 
     def _release(self) -> None:
-        if self._is_served:
-            self._is_served = False
-            self._chain.served()
+        if self._is_in_use:
+            self._is_in_use = False
+            self._chain.end_use()
 
     def _applied(self) -> int | None:
         try:

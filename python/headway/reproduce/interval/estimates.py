@@ -150,9 +150,15 @@ def log_of(reading: str, measured: Measured, wanted: RunRequest, base_ms: float)
 
     names = (LATEST, EWMA, reading, MIN_FILTERED)
     times, shown = made[measured.runs(wanted)[0]["seed"]]
-    shares, ratios, aways = ({name: mean(of, name) for name in names} for of in (share, ratio, away))
+    shares, ratios, distances = ({name: mean(of, name) for name in names} for of in (share, ratio, away))
     return Log(
-        reading, times, shown, shares, ratios, aways, {name: mean(further, name) for name in (EWMA, MIN_FILTERED)}
+        reading,
+        times,
+        shown,
+        shares,
+        ratios,
+        distances,
+        {name: mean(further, name) for name in (EWMA, MIN_FILTERED)},
     )
 
 

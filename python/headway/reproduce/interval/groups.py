@@ -43,8 +43,9 @@ PAPERS = (*_row("ABCDEF", EWMA), *_row("GHIJKL", JK), *_row("MNOPQR", MIN_FILTER
 and on the bus)."""
 PRINTED = tuple(_row("GHIJKL", JK_PRINTED, "'"))
 """G to L with Eq. 3 as it is printed."""
-BESIDE = (*PRINTED, Group(AURORA, LATEST, 1.5))
-EVERY = (*PAPERS, *BESIDE)
+ADDED_GROUPS = (*PRINTED, Group(AURORA, LATEST, 1.5))
+"""The groups that the paper does not have."""
+EVERY = (*PAPERS, *ADDED_GROUPS)
 BY_NAME = {group.name: group for group in EVERY}
 
 

@@ -15,7 +15,10 @@ import numpy as np
 from headway import models
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from headway.models.net import MaskCard
+    from headway.models.observation import FeatureCard
 
     Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -42,7 +45,7 @@ def shares(weights: Array, names: Sequence[str]) -> dict[str, float]:
     return dict(zip(names, (sizes / sizes.sum()).tolist(), strict=True))
 
 
-def masking(mask: Mapping[str, Any], weight: Array, bias: Array, known: float) -> Array:
+def masking(mask: MaskCard, weight: Array, bias: Array, known: float) -> Array:
     """Returns the factors by which the mask multiplies an interval's features, [features].
 
     That is sigmoid(weight x known + bias) for masked ones, 0 if nothing is known, and 1 for all
@@ -54,7 +57,7 @@ def masking(mask: Mapping[str, Any], weight: Array, bias: Array, known: float) -
     return factors
 
 
-def as_seen(feature: Mapping[str, Any], value: float) -> float:
+def as_seen(feature: FeatureCard, value: float) -> float:
     """Returns a feature's value as the network sees it.
 
     It is normalised as its entry in the model's card says.

@@ -40,7 +40,7 @@ macro_rules! deviations {
     ($($own:expr),* $(,)?) => {
         &[
             "The first rate is the host's initial window a round trip, as with every scheme here and in the authors' code; the paper begins with 2 packets.",
-            "In Starting the result of a trial is waited for, at the last rate that was good, before the rate doubles again (as in the authors' later code), so that no more than one doubling overshoots.",
+            "In the state Starting, the sender stays at the last good rate until the trial's result is known. Only then does it double the rate, as in the authors' later code. So no more than one doubling overshoots.",
             "No more than 2.5 x rate x smoothed RTT may be in flight, so that a path that falls silent is not flooded; the paper has no bound, the authors' code one that grows with the rate too.",
             "A trial that would last over a second lasts 300 ms, as in the authors' code; the papers have no bound.",
             "A trial in which the application had too little to send is repeated; the papers suppose endless data.",

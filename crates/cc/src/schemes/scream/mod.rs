@@ -65,8 +65,9 @@ pub const SCHEME: Scheme = Scheme {
     deviations: &[
         "The encoder is always full and produces packets, not frames: packets leave evenly at the target bitrate, without the headroom of 1.5 that drains frames, and nothing ever waits behind the window.",
         "Every packet's arrival time and mark come back with its acknowledgement at once, where the draft reports 16 packets or 40 ms together.",
-        "What is missing is what the transport takes for lost; lost data is sent again. The reordering window counts \
-         from there, is the longest wait that any late packet would have needed, and a round trip at most.",
+        "The transport decides which packets are missing, and sends their data again. SCReAM's reordering window \
+         begins at that decision. At the window's end SCReAM reacts to a loss. The window is the longest time from \
+         such a decision to the packet's late arrival, at most one RTT.",
         "Four functions that the draft calls optional are left out: jitter filtering, losses forgiven below 1%, policer detection, and less reduction where the bitrate has already fallen.",
         "A timeout has the effect of a loss, which is never undone. The draft does not mention timeouts.",
         "The delay target is adjusted as often, and the rate of loss events averaged in the same way, as in Ericsson's code, because the draft states neither.",

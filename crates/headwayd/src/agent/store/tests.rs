@@ -146,7 +146,7 @@ fn a_saved_state_is_parsed_once_for_many_flows() {
 
 /// Paths of two classes have nothing in common.
 #[test]
-fn a_flow_does_not_start_from_another_classs_state() {
+fn a_flow_does_not_start_from_the_state_of_another_class() {
     let (folder, served) = (Folder::new("classes"), served());
     let learned = learned(&served);
     let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from kernel import path
 from kernel.models import HOLD
 from packets.flow import LOSS, MSS, RECOVERY
 from packets.scripts import NO_PROBES, PLENTY
@@ -145,3 +146,18 @@ def test_cubic_takes_over_a_paced_flow_with_its_packets_in_flight(tmp_path):
     assert flying < bound / 1.5
     # Slow start added a packet for the acknowledgement.
     assert cwnd <= max(flying, 10) + 1
+
+
+def test_rtts_after_a_takeover_are_no_shorter_than_the_path(tmp_path):
+    """At 2 Mbit/s pacing lets a packet go 6 ms after the one before.
+
+    The kernel measures RTTs from that time, but after a trip packets leave at once.
+    """
+    with (
+        serving(tmp_path / "model", "headway_rate", HOLD) as agent,
+        path.flow(tmp_path, "headway_rate", path.LASTS_S) as flow,
+    ):
+        seen(agent, lambda one: one["guard"] == "cubic")
+        flow.goes_on()
+        told = seen(agent, lambda one: one["guard"] == "cubic")
+    assert told["min_rtt_ms"] >= 20.0

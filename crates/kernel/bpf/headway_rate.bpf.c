@@ -234,8 +234,8 @@ void rate_cong_control(__u64 *ctx)
 
 /*
  * By default the kernel paces at least two packets together. The second waits for the first at the
- * bottleneck, and a policy that looks at RTTs takes this for a queue. So a packet goes by itself, as
- * in the simulator. From 24 Mbit/s on the kernel sends more together than this asks for.
+ * bottleneck, and a policy that looks at RTTs takes this for a queue. So a packet goes by itself,
+ * as in the simulator. From 24 Mbit/s on the kernel sends more together than this asks for.
  */
 SEC("struct_ops")
 __u32 rate_min_tso_segs(__u64 *ctx)

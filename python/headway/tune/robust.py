@@ -161,7 +161,7 @@ class Rules:
         return self._judge(wrong)
 
     def accepts_row(self, row: Row, settings: Mapping[str, float], reward: float) -> bool:
-        """Checks an interval's features, its settings and its reward; the first that fails is counted."""
+        """Checks an interval's features, settings and reward; the first that fails is counted."""
         return self.accepts_features(row) and self.accepts_action(settings) and self.accepts_reward(reward)
 
     def accepts_tuple(

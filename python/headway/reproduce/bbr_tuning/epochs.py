@@ -229,7 +229,7 @@ def quantile(share: float) -> Callable[[Run], float]:
 
 
 def percent_soon(run: Run) -> float | None:
-    """Returns the share of increases of the rate after which a whole second within 2 s is full, in %.
+    """Returns the share of increases after which a whole second within 2 s is full, in %.
 
     Only increases that last 2 s count.
     """
@@ -247,7 +247,7 @@ def percent_gained(run: Run, other: Run) -> float | None:
 
 
 def _followed_soon(run: Run) -> list[bool]:
-    """Returns for each increase of the rate that lasts 2 s whether a whole second of them is full."""
+    """Returns for each increase that lasts 2 s whether a whole second of them is full."""
     times, seconds = ends_s(run), means(run["series"]["throughput_mbps"])
     changes = [*changes_s(run), (run["seconds"], 0.0, 0.0)]
     found = []

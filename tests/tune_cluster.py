@@ -109,7 +109,7 @@ class Cluster:
         """The status of every host, or of those of an agent."""
         found = []
         for n in range(HOSTS) if of_agent is None else hosts_of(of_agent):
-            found += self.status(f"host-{n}")["hosts"]
+            found.append(self.status(f"host-{n}"))
         return found
 
     def logs(self):

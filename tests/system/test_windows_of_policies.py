@@ -7,10 +7,12 @@ import signal
 import socket
 import time
 
+import numpy as np
 import pytest
 
+import daemon
 from kernel import path
-from kernel.models import HOLD
+from kernel.models import HOLD, auroras, write_model
 from packets.flow import LOSS, MSS, RECOVERY
 from packets.scripts import NO_PROBES, PLENTY
 from test_good_citizen import TRIES, in_time, is_kept, of_the_policy, pacing_rate, seen, serving
@@ -149,12 +151,16 @@ def test_cubic_takes_over_a_paced_flow_with_its_packets_in_flight(tmp_path):
 
 
 def test_rtts_after_a_takeover_are_no_shorter_than_the_path(tmp_path):
-    """At 2 Mbit/s pacing lets a packet go 6 ms after the one before.
+    """A policy takes the rate down to 0.5 Mbit/s, at which pacing spaces packets by 24 ms.
 
-    The kernel measures RTTs from that time, but after a trip packets leave at once.
+    The kernel measures RTTs from the time that pacing gives a packet, but after a trip packets leave
+    before that.
     """
+    folder = tmp_path / "model"
+    folder.mkdir()
+    write_model(folder, np.zeros((1, 50)), np.full(1, -5.0), auroras())
     with (
-        serving(tmp_path / "model", "headway_rate", HOLD) as agent,
+        daemon.Daemon("--policy", f"learned:model={folder}", "--controllers", "headway_rate") as agent,
         path.flow(tmp_path, "headway_rate", path.LASTS_S) as flow,
     ):
         seen(agent, lambda one: one["guard"] == "cubic")

@@ -453,13 +453,14 @@ static __always_inline void write_record(struct sock *sk, struct flow *f, struct
 
 /*
  * RFC 6298 in whole numbers, as tcp_rtt_estimator(), but with gain 1/4 in both directions. A packet
- * that left before its time of departure has an RTT that is too short.
+ * that left before its time of departure has an RTT that is too short. That time is known to a
+ * microsecond.
  */
 static __always_inline void sample_rtt(struct sock *sk, struct flow *f, __s32 rtt_us)
 {
 	__s32 error;
 
-	if (rtt_us <= 0 || tcp_sk(sk)->tcp_clock_cache <= f->departs_ns + rtt_us * 1000ull)
+	if (rtt_us <= 0 || tcp_sk(sk)->tcp_clock_cache <= f->departs_ns + (rtt_us + 1) * 1000ull)
 		return;
 	f->rtt_us = rtt_us;
 	if (!f->srtt_us) {

@@ -153,8 +153,8 @@ def test_cubic_takes_over_a_paced_flow_with_its_packets_in_flight(tmp_path):
 def test_rtts_after_a_takeover_are_no_shorter_than_the_path(tmp_path):
     """A policy takes the rate down to 0.5 Mbit/s, at which pacing spaces packets by 24 ms.
 
-    The kernel measures RTTs from the time that pacing gives a packet, but after a trip packets leave
-    before that.
+    The kernel measures RTTs from the time that pacing gives a packet, but after a trip packets
+    leave before that.
     """
     folder = tmp_path / "model"
     folder.mkdir()

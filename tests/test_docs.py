@@ -79,7 +79,7 @@ def test_the_example_of_the_base_controller_prints_what_its_page_says(capsys):
     assert capsys.readouterr().out == printed
     # Each table on the page is valid for an agent.
     shown = [tomllib.loads(f"it = {text}")["it"] for text in re.findall(r"^\| `(\{.*?\})`", page, re.MULTILINE)]
-    assert len(shown) == 5
+    assert len(shown) == 6
     for table in shown:
         agents = {"rate": "aurora-v1", "bbr": "bbr-tuner-ppo-v1"}
         named = EnvConfig.named(agents.get(table.get("name", "rate"), "owl"))

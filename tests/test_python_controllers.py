@@ -220,6 +220,15 @@ def test_a_folder_resumes_with_the_same_file_and_refuses_a_changed_one(write: An
             "class A:\n  def __init__(self, setup, more): pass\n  def on_feedback(self, f): pass",
             "does not take setup",
         ),
+        (
+            "class A:\n  def __init__(self, setup): pass\n  def on_feedbak(self, f): pass",
+            "mine.py: Headway never calls A.on_feedbak; did you mean on_feedback?",
+        ),
+        (
+            "class A:\n  def __init__(self, setup): pass\n  def on_feedback(self, f): pass\n"
+            "  def on_rt0(self, rto): pass",
+            "mine.py: Headway never calls A.on_rt0; did you mean on_rto?",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_loaded_is_refused_before_anything_runs(write: Any, source: str, told: str) -> None:
@@ -319,3 +328,9 @@ def test_the_third_signal_ends_a_controller_that_never_returns(tmp_path):
     assert child.returncode == 130, said
     assert "headway: ending, and saving what has finished; once more ends at once, without it\n" in said
     assert "headway: ended at once: what was not saved yet is lost\n" in said
+
+
+def test_a_class_may_have_methods_of_its_own(write: Any) -> None:
+    source = "class A:\n  def __init__(self, setup): pass\n  def on_feedback(self, f): pass\n"
+    scheme = write(source + "  def on_timeout(self): pass\n  def on_loss(self): pass")
+    assert controllers.load(scheme.removeprefix("python:")).controller.__name__ == "A"

@@ -9,6 +9,7 @@ import hashlib
 import sys
 import traceback
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from inspect import signature
 from pathlib import Path
@@ -21,6 +22,10 @@ SCHEME = "python:"
 """The start of such a scheme's name."""
 OURS = "headway_controller_"
 """The start of a loaded file's module name, before the hash of the file."""
+METHODS = ("on_feedback", "on_rto", "on_idle", "on_timer")
+"""The methods of a controller that Headway calls."""
+ALIKE = 0.8
+"""A name that is this similar to one of them is a misspelling: `on_rt0` is, `on_timeout` is not."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,10 @@ def _is_in(module: ModuleType, folder: Path) -> bool:
 
 def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:
     own = {key: value for key, value in vars(module).items() if isinstance(value, type)}
-    found = {
-        key: value
-        for key, value in own.items()
-        if value.__module__ == module.__name__ and callable(getattr(value, "on_feedback", None))
-    }
+    written = {key: value for key, value in own.items() if value.__module__ == module.__name__}
+    found = {key: value for key, value in written.items() if callable(getattr(value, "on_feedback", None))}
+    for key, value in (found or written).items():
+        _refuse_misspelled(file, key, value)
     if name in found:
         return _takes_setup(file, found[name])
     if name:
@@ -112,6 +116,17 @@ def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:
         choice = f"has several controllers; give {file}:CLASS, with one of {', '.join(found)}"
         raise UsageError(f"{file}: {choice if found else 'has no class with on_feedback(self, feedback)'}")
     return _takes_setup(file, next(iter(found.values())))
+
+
+def _refuse_misspelled(file: str, name: str, controller: type[Any]) -> None:
+    """Raises UsageError if the class has a method whose name is nearly one of `METHODS`.
+
+    It would never be called, and the results would be those of a class without it.
+    """
+    for method in dir(controller):
+        like = get_close_matches(method, METHODS, n=1, cutoff=ALIKE)
+        if method not in METHODS and like:
+            raise UsageError(f"{file}: Headway never calls {name}.{method}; did you mean {like[0]}?")
 
 
 def _takes_setup(file: str, controller: type[Any]) -> type[Any]:

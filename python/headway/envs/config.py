@@ -126,6 +126,8 @@ class EnvConfig:
         With `like`, the name of another configuration, a missing table is taken from that
         configuration. Raises UsageError, one line.
         """
+        if isinstance(table, str):
+            raise UsageError(f"'{table}' is a name; give EnvConfig.named a name, and EnvConfig.of tables")
         for key in table:
             if key not in ("like", *SECTIONS):
                 raise UsageError(f"unknown section '{key}'{nearest(key, SECTIONS)}")

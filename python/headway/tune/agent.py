@@ -271,7 +271,8 @@ class Agent:
         self._keep_rows(host, rows_of(stats))
 
     def _keep_rows(self, host: _Host, rows: dict[str, Row]) -> None:
-        # A flow with an impossible row starts again, and gets no answer until its rows are possible.
+        # A flow with an impossible row starts again, and gets no answer until its rows are
+        # possible.
         accepted = {flow: row for flow, row in rows.items() if self.rules.accepts_features(row)}
         for gone in host.flows.keys() - accepted.keys():
             del host.flows[gone]

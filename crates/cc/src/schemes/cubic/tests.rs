@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{Link, MSS, RTT, feedback, rto, select, setup};
-use crate::{Ecn, Rate, RttStats};
+use crate::{Ecn, Rate, RttStats, Tunable};
 
 fn cubic(spec: &str) -> Cubic {
     Cubic::new(&setup(), &select(spec).values)

@@ -1,4 +1,4 @@
-"""Runs the shipped PPO tuner in headwayd itself, without host and agent, beside the kernel's BBR.
+"""Runs the shipped PPO tuner in headwayd itself, without host and agent, and the kernel's BBR.
 
     sudo .venv/bin/python scripts/tuner_in_kernel.py [FOLDER]
 
@@ -45,12 +45,14 @@ def main() -> int:
         for scenario in QUANTITIES
         for label, spec in SCHEMES.items()
     }
+    failed = False
     store = Store(Path(sys.argv[1] if len(sys.argv) > 1 else "out/tuner-in-kernel"))
     for scenario in QUANTITIES:
         each = zip(*(wanted[scenario, label].tasks for label in SCHEMES), strict=True)
         missing = [task for tasks in each for task in tasks if store.find(task) is None]
         failures = collect(missing, AT_A_TIME, store, lambda *_: None)
         for failure in failures:
+            failed = True
             print(failure, file=sys.stderr)
     runs = {one: [run for task in one.tasks if (run := store.find(task))] for one in wanted.values()}
     fit = {one: [run for run in found if not run.get("unfit")] for one, found in runs.items()}
@@ -68,7 +70,10 @@ def main() -> int:
                 if where == scenario
             ),
         )
-    return 0
+        for label in SCHEMES:
+            trips = sum(run.get("guard_trips") or 0 for run in runs[wanted[scenario, label]])
+            print(f"{label}: {trips} trips of the guard")
+    return int(failed)
 
 
 if __name__ == "__main__":

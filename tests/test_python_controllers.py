@@ -332,5 +332,6 @@ def test_the_third_signal_ends_a_controller_that_never_returns(tmp_path):
 
 def test_a_class_may_have_methods_of_its_own(write: Any) -> None:
     source = "class A:\n  def __init__(self, setup): pass\n  def on_feedback(self, f): pass\n"
-    scheme = write(source + "  def on_timeout(self): pass\n  def on_loss(self): pass")
+    own = ("on_timeout", "on_loss", "_on_timer", "on_rto", "on_rtt")
+    scheme = write(source + "\n".join(f"  def {name}(self, more=None): pass" for name in own))
     assert controllers.load(scheme.removeprefix("python:")).controller.__name__ == "A"

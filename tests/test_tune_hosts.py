@@ -12,7 +12,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from headway._native import RunError, UsageError
+from headway._native import RunError, UsageError, tunables
 from headway.cli.tune import _show
 from headway.models import load
 from headway.tune import agent as agents
@@ -417,7 +417,7 @@ def test_observations_of_an_unlisted_agent_are_ignored(url, place):
     run(body)
 
 
-def test_impossible_rows_get_no_answer_and_are_not_kept(url):
+def test_flows_with_impossible_rows_get_the_defaults(url):
     async def body(started):
         safe = secure()
         one = await started.agent(url, safe)
@@ -428,7 +428,7 @@ def test_impossible_rows_get_no_answer_and_are_not_kept(url):
         flows = {"good": [20.0, 5.0], "rtt": [-1.0, 5.0], "rate": [20.0, 1e9], "unknown": [20.0, None]}
         await dealer.send(encode(Stats(host="x", instance="1", sequence=1, columns=columns, flows=flows)))
         answer = await said(dealer)
-        assert answer.flows == {"good": TUNED, "unknown": TUNED}
+        assert answer.flows == {"good": TUNED, "unknown": TUNED, "rtt": DEFAULT, "rate": DEFAULT}
         assert one.status()["rejected"] == {"rtt": 1, "rate": 1}
         # A neighbour's rows are judged as well.
         shared = Observations(agent="b", instance="1", sequence=1, columns=columns, flows=flows)
@@ -468,6 +468,12 @@ def test_any_scheme_with_tunable_parameters_is_tuned(url):
         await until(lambda: are(flows, default))
 
     run(body)
+
+
+def test_no_two_schemes_have_a_tunable_parameter_of_the_same_name():
+    """Messages name a parameter without its scheme."""
+    names = [one["name"] for one in tunables()]
+    assert len(set(names)) == len(names)
 
 
 def test_a_controller_without_tunable_parameters_is_refused_in_one_line():

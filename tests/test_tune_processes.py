@@ -95,7 +95,10 @@ def test_an_agent_hangs_and_continues(cluster):
     missed = after["counters"].get("stats_missed", 0) - before["counters"].get("stats_missed", 0)
     hosts = cluster.hosts(0)
     unsent = sum(host["counters"].get(key, 0) for host in hosts for key in ("stats_unsent", "stats_lost"))
-    assert 0 < missed <= unsent
+    # An agent that was stopped for longer than it remembers hosts counts none of theirs.
+    forgotten = after["counters"].get("hosts_forgotten", 0) - before["counters"].get("hosts_forgotten", 0)
+    assert missed <= unsent
+    assert missed > 0 or forgotten > 0
 
 
 KILLED, STOPPED, ENDED = (1, 5, 9), (2, 6, 10), 4
@@ -111,7 +114,8 @@ def test_hosts_are_killed_and_started_again(cluster):
     until(lambda: are(cluster.hosts(1), len(hosts_of(1)), TUNED), cluster)
     after = cluster.status("agent-1")
     counted = {key: after["counters"].get(key, 0) - before["counters"].get(key, 0) for key in after["counters"]}
-    assert counted["hosts_restarted"] >= len(names)
+    # The agent forgets a host that needs too long to start.
+    assert counted["hosts_restarted"] + counted.get("hosts_joined", 0) >= len(names)
     assert len(after["hosts"]) == len(hosts_of(1))
     instances = [{one["name"]: one["instance"] for one in status["hosts"]} for status in (before, after)]
     assert sorted(name for name, old in instances[0].items() if instances[1][name] != old) == sorted(names)

@@ -102,7 +102,8 @@ def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:
     written = {key: value for key, value in own.items() if value.__module__ == module.__name__}
     found = {key: value for key, value in written.items() if callable(getattr(value, "on_feedback", None))}
     for key, value in (found or written).items():
-        _refuse_misspelled(file, key, value)
+        if name in ("", key):
+            _refuse_misspelled(file, key, value)
     if name in found:
         return _takes_setup(file, found[name])
     if name:
@@ -123,9 +124,9 @@ def _refuse_misspelled(file: str, name: str, controller: type[Any]) -> None:
 
     It would never be called, and the results would be those of a class without it.
     """
-    for method in dir(controller):
-        like = get_close_matches(method, METHODS, n=1, cutoff=ALIKE)
-        if method not in METHODS and like:
+    for method, value in vars(controller).items():
+        like = get_close_matches(method, METHODS, n=1, cutoff=ALIKE) if method.startswith("on_") else []
+        if callable(value) and like and not hasattr(controller, like[0]):
             raise UsageError(f"{file}: Headway never calls {name}.{method}; did you mean {like[0]}?")
 
 

@@ -20,12 +20,21 @@
 /*
  * Ends the program's own pacing. SO_MAX_PACING_RATE, the application's, stays in force. The kernel
  * measures RTTs from the time at which pacing lets a packet go (tcp_wstamp_ns). After a low rate
- * that is up to some tens of milliseconds ahead, and until then packets leave at once.
+ * that is up to some tens of milliseconds ahead. A packet that left before would have an RTT that
+ * is too short, in the kernel too, and Cubic would end slow start by it. So the next packet waits
+ * for that time. The packets after it do not wait: at this rate they add nothing to it.
  */
 static __always_inline void stop_pacing(struct sock *sk, struct flow *f)
 {
-	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul) {
-		f->departs_ns = tcp_sk(sk)->tcp_wstamp_ns;
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	f->stops_pacing = 0;
+	if (sk->sk_pacing_status != SK_PACING_NEEDED || sk->sk_max_pacing_rate != ~0ul)
+		return;
+	if (tp->tcp_wstamp_ns > tp->tcp_clock_cache) {
+		f->stops_pacing = 1;
+		sk->sk_pacing_rate = ~0ul;
+	} else {
 		sk->sk_pacing_status = SK_PACING_NONE;
 	}
 }
@@ -104,6 +113,8 @@ static __always_inline void cubic_control(struct sock *sk, __u32 ack, const stru
 		cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
 	/* Twice the window in slow start. */
 	pace_window(sk, tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120);
+	if (f && f->stops_pacing)
+		stop_pacing(sk, f);
 }
 
 /*

@@ -41,6 +41,7 @@ struct flow {
 	bool is_new;         /* the policy that has it sent all that it ever sent */
 	bool is_learners;    /* the newest answer says that its policy learns in use */
 	bool has_answered;   /* marks of the present recovery */
+	bool stops_pacing;   /* as soon as stop_pacing() may */
 	__u32 marked;        /* tp->delivered_ce at the last acknowledgement */
 	__u32 initial_cwnd;  /* the route's, in packets */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */
@@ -56,8 +57,6 @@ struct flow {
 	__u64 marked_ns;
 	/* headway_window: the policy's window is paced until then, after an idle period */
 	__u64 paced_ns;
-	/* packets with an earlier time of departure may have left before it (stop_pacing()) */
-	__u64 departs_ns;
 	__u64 btlbw;         /* headway_bbr: BBR's model of the path, as in a record */
 	__u32 rtprop_us;
 	__u16 pacing_gain;
@@ -451,16 +450,12 @@ static __always_inline void write_record(struct sock *sk, struct flow *f, struct
 		r->flags |= HEADWAY_RECOVERING;
 }
 
-/*
- * RFC 6298 in whole numbers, as tcp_rtt_estimator(), but with gain 1/4 in both directions. A packet
- * that left before its time of departure has an RTT that is too short. That time is known to a
- * microsecond.
- */
-static __always_inline void sample_rtt(struct sock *sk, struct flow *f, __s32 rtt_us)
+/* RFC 6298 in whole numbers, as tcp_rtt_estimator(), but with gain 1/4 in both directions. */
+static __always_inline void sample_rtt(struct flow *f, __s32 rtt_us)
 {
 	__s32 error;
 
-	if (rtt_us <= 0 || tcp_sk(sk)->tcp_clock_cache <= f->departs_ns + (rtt_us + 1) * 1000ull)
+	if (rtt_us <= 0)
 		return;
 	f->rtt_us = rtt_us;
 	if (!f->srtt_us) {

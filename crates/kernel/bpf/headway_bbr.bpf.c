@@ -192,7 +192,7 @@ void tuned_cong_control(__u64 *ctx)
 	bool is_told = 0;
 
 	if (f && set) {
-		sample_rtt(sk, f, rs->rtt_us);
+		sample_rtt(f, rs->rtt_us);
 		is_told = is_served(sk, f, set, 0);
 		if (is_told && find_action(f, set, &action) && w)
 			set_windows(w, &action);

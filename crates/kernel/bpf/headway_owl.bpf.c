@@ -74,7 +74,7 @@ void owl_pkts_acked(__u64 *ctx)
 		act(sk, f, set);
 		tell(sk, f, set, 1, ca_state(sk));
 	}
-	sample_rtt(sk, f, sample->rtt_us);
+	sample_rtt(f, sample->rtt_us);
 	if (!is_served(sk, f, set, 0))
 		return;
 	f->is_pending = 1;

@@ -51,7 +51,8 @@ static __always_inline void pace_policy(struct sock *sk, struct flow *f)
 		start_pacing(sk);
 	} else {
 		stop_pacing(sk, f);
-		pace_window(sk, UNPACED_PERCENT);
+		if (!f->stops_pacing)
+			pace_window(sk, UNPACED_PERCENT);
 	}
 }
 
@@ -92,7 +93,7 @@ void window_cong_control(__u64 *ctx)
 	struct headway_action action;
 
 	if (f)
-		sample_rtt(sk, f, rs->rtt_us);
+		sample_rtt(f, rs->rtt_us);
 	if (!f || !set || !is_served(sk, f, set, 0)) {
 		cubic_control(sk, ack, rs);
 		return;

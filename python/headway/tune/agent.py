@@ -40,6 +40,7 @@ from headway.tune.messages import (
 from headway.tune.policy import Learns
 from headway.tune.robust import Rules
 from headway.tune.table import COLUMNS
+from headway.tune.tuner import PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,6 +84,8 @@ class _Host:
     sequence: int = 0
     """Sequence number of its newest Stats."""
     flows: dict[str, deque[Row]] = field(default_factory=dict)
+    doubtful: set[str] = field(default_factory=set)
+    """The flows whose newest rows were rejected."""
     asks: Stats | None = None
     """The message that waits for an answer, or None."""
 
@@ -271,9 +274,10 @@ class Agent:
         self._keep_rows(host, rows_of(stats))
 
     def _keep_rows(self, host: _Host, rows: dict[str, Row]) -> None:
-        # A flow with an impossible row starts again, and gets no answer until its rows are
+        # A flow with an impossible row starts again, and gets the defaults until its rows are
         # possible.
         accepted = {flow: row for flow, row in rows.items() if self.rules.accepts_features(row)}
+        host.doubtful = rows.keys() - accepted.keys()
         for gone in host.flows.keys() - accepted.keys():
             del host.flows[gone]
         room = MOST_FLOWS - sum(len(one.flows) for one in self._hosts.values())
@@ -330,7 +334,8 @@ class Agent:
             text = f"{type(error).__name__}: {error}"[:1000]
             await self._send(host.identity, Error(code="policy", text=text, sequence=stats.sequence))
             return
-        answers: dict[str, dict[str, float]] = {}
+        defaults = {name: one["default"] for name, one in PARAMETERS.items() if name in host.hello.parameters}
+        answers = {flow: dict(defaults) for flow in host.doubtful if defaults}
         for flow, settings in zip(flows, found, strict=True):
             fit = {name: value for name, value in settings.items() if name in host.hello.parameters}
             if self.rules.accepts_action(fit):

@@ -93,6 +93,8 @@ class AgentRequest:
 
 def serve_hosts(asked: HostRequest) -> int:
     """Runs hosts as `run_hosts` does. Raises UsageError for wrong options, and RunError."""
+    if asked.controller and asked.source == "made-up":
+        raise UsageError("--controller: made-up flows have no controller; leave it out")
     texts = words(asked.agents, "--agent")
     urls = [link.checked(text.partition("=")[0], "--agent") for text in texts]
     safe = link.security(key=asked.key, peers=None, insecure=asked.insecure, urls=urls)

@@ -104,7 +104,7 @@ class SimulatedFlows:
         "beta": (0.3, 0.5, 0.6, 0.8, 0.85, 0.9),
         "c": (0.05, 0.1, 0.2, 0.8, 1.6, 4.0),
     }
-    """The values of each parameter besides its default."""
+    """The values of each parameter besides its default. Others have six between their limits."""
 
     def __init__(
         self, scenario: str = "bbr-training", t1_s: float = 0.02, seed: int = 1, controller: str = "bbr"
@@ -123,7 +123,7 @@ class SimulatedFlows:
             )
         self.controller = controller
         self.parameters = tuple(DEFAULTS[controller])
-        values = [(PARAMETERS[name]["default"], *self.VALUES[name]) for name in self.parameters]
+        values = [(PARAMETERS[name]["default"], *self._values(name)) for name in self.parameters]
         self._choices = [list(choice) for choice in itertools.product(*values)]
         agent = {
             "clock": {"kind": "period", "ms": t1_s * 1e3},
@@ -139,6 +139,10 @@ class SimulatedFlows:
         self._time_s = 0.0
         self._wanted: dict[str, int] = {}
         self._begin()
+
+    def _values(self, name: str) -> tuple[float, ...]:
+        low, high = PARAMETERS[name]["min"], PARAMETERS[name]["max"]
+        return self.VALUES.get(name) or tuple(low + (high - low) * step / 5 for step in range(6))
 
     @property
     def windows(self) -> dict[str, dict[str, float]]:

@@ -206,7 +206,7 @@ def _claims(measured: Measured, wanted: dict[str, RunRequest]) -> list[Claim]:
             ),
             judge(
                 "fig3.where-ppo-is-slow",
-                "Ours: ... and vanilla has it less often after increases after which PPO has not",
+                "Ours: ... and vanilla has it after at most half of the increases after which PPO has not",
                 "the other way round: share of the increases that PPO did not follow within 2 s which vanilla "
                 "did; threshold: at most 50%",
                 {label: measured.across([wanted[label], wanted[PPO]], percent_gained) for label in vanilla},

@@ -11,7 +11,8 @@ impl Tunable for Cubic {
         &TUNABLES
     }
 
-    /// A new `beta` counts from the next reduction, and a new `c` from the next epoch.
+    /// A new `beta` counts at once for the growth that Reno would have, and from the next reduction
+    /// on for the window. A new `c` counts from the next epoch on.
     fn tune(&mut self, param: &Param, value: f64) {
         let value = param.kind.within(value);
         if param.name == BETA.name {

@@ -48,6 +48,7 @@ __all__ = [
     "shipped_models",
     "split",
     "trace_split",
+    "tunables",
 ]
 
 __version__: str

@@ -152,7 +152,7 @@ fn bad_specs_are_refused_in_one_line() {
         (
             "\"bbr\"",
             "\"cubic\"",
-            "cubic has no parameter 'rtprop_window' to set; beta and c",
+            "cubic has no parameter 'rtprop_window' to set; there are: beta, c",
         ),
     ] {
         wrong(TUNER, from, to, hint);

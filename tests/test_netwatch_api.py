@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -195,9 +196,12 @@ def test_beyond_loopback_tls_and_tokens_are_required(tmp_path, certificate):
 
 def test_one_client_that_floods_is_limited_and_others_are_not():
     application = app(requests_a_second=10, burst=20)
+    begun = time.monotonic()
     flood = [get(application, "/v1/paths", client="127.0.0.2") for _ in range(100)]
+    took_s = time.monotonic() - begun
     answered = sum(status == 200 for status, _, _ in flood)
-    assert 20 <= answered <= 25
+    # The burst, and what the rate allows in this time, however slow the machine is.
+    assert 20 <= answered <= 21 + 10 * took_s
     assert flood[-1][0] == 429
     assert flood[-1][1][b"retry-after"] == b"1"
     assert get(application, "/v1/paths", client="127.0.0.3")[0] == 200

@@ -41,7 +41,7 @@ struct flow {
 	bool is_new;         /* the policy that has it sent all that it ever sent */
 	bool is_learners;    /* the newest answer says that its policy learns in use */
 	bool has_answered;   /* marks of the present recovery */
-	bool stops_pacing;   /* as soon as stop_pacing() may */
+	bool stops_pacing;   /* pacing ends once the next packet's time has come */
 	__u32 marked;        /* tp->delivered_ce at the last acknowledgement */
 	__u32 initial_cwnd;  /* the route's, in packets */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */

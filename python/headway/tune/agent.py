@@ -40,7 +40,7 @@ from headway.tune.messages import (
 from headway.tune.policy import Learns
 from headway.tune.robust import Rules
 from headway.tune.table import COLUMNS
-from headway.tune.tuner import PARAMETERS
+from headway.tune.tuner import defaults_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -334,7 +334,7 @@ class Agent:
             text = f"{type(error).__name__}: {error}"[:1000]
             await self._send(host.identity, Error(code="policy", text=text, sequence=stats.sequence))
             return
-        defaults = {name: one["default"] for name, one in PARAMETERS.items() if name in host.hello.parameters}
+        defaults = defaults_of(host.hello.parameters) if host.doubtful else {}
         answers = {flow: dict(defaults) for flow in host.doubtful if defaults}
         for flow, settings in zip(flows, found, strict=True):
             fit = {name: value for name, value in settings.items() if name in host.hello.parameters}

@@ -34,7 +34,7 @@ from headway.tune.messages import (
 )
 from headway.tune.robust import Limits, Rules
 from headway.tune.table import COLUMNS, FlowRow
-from headway.tune.tuner import ALL, PARAMETERS
+from headway.tune.tuner import ALL, defaults_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -389,7 +389,7 @@ class Host:
         """Sets the defaults of all flows. If it fails, the watching caller tries again."""
         self._restores += 1
         self._wanted.clear()
-        defaults = {name: PARAMETERS[name]["default"] for name in self.tuner.parameters}
+        defaults = defaults_of(self.tuner.parameters)
         try:
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._hands, self.tuner.apply, ALL, defaults)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from headway._native import tunables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 ALL = "*"
 """Stands for every flow, and for later flows too if the tuner can set them."""
@@ -20,6 +20,11 @@ DEFAULTS = {
     for scheme in sorted({one["scheme"] for one in PARAMETERS.values()})
 }
 """The defaults of each scheme's parameters. `bbr` has Linux's: 10 s and 10 rounds."""
+
+
+def defaults_of(parameters: Iterable[str]) -> dict[str, float]:
+    """Returns the defaults of these parameters; those that no scheme declares are left out."""
+    return {name: PARAMETERS[name]["default"] for name in parameters if name in PARAMETERS}
 
 
 class Tuner(Protocol):

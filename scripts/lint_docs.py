@@ -48,8 +48,8 @@ ALLOWED = re.compile(
     r"|\{\w+\}|beneath\\?\"?\s*[:=]",
     re.IGNORECASE,
 )
-"""The field's own phrases, code, links, names of variables in braces, and the name of an agent's
-table where it is assigned."""
+"""The field's own phrases, code, links, names of variables in braces, and the old name of an
+agent's table `base` where it is assigned."""
 PRIVATE = re.compile(rf"\b({'|'.join(WORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE)
 STRING_PARTS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 """Tokens of Python that a person reads; since Python 3.12 an f-string is in parts."""

@@ -31,7 +31,7 @@ CARD = {
             "limit": 5.0,
             "effect": {"does": "scale-rate", "delta": 0.05},
         },
-        "beneath": {"kind": "rate", "initial_mbps": 1.0, "min_mbps": 0.1, "max_mbps": 1000.0},
+        "base": {"kind": "rate", "initial_mbps": 1.0, "min_mbps": 0.1, "max_mbps": 1000.0},
     },
     "training": {"command": "scripts/make_test_model.py", "algorithm": "none"},
 }

@@ -28,7 +28,7 @@ def probe(folder: Path, feature: str) -> str:
                 "features": [{"name": feature, "offset": 0.0, "scale": 1.0, "clip": [0.0, 1e5]}],
             },
             "action": {"kind": "continuous", "limit": 1e6, "effect": {"does": "add-cwnd"}},
-            "beneath": {"kind": "scheme", "name": "cubic:hystart=classic", "grows": False},
+            "base": {"kind": "scheme", "name": "cubic:hystart=classic", "grows": False},
         },
         "training": {"command": "scripts/probe_models.py", "algorithm": "none"},
     }

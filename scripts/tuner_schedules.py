@@ -90,7 +90,7 @@ def run(schedule: Schedule, seed: int) -> Result:
 def _config() -> EnvConfig:
     agent = {
         "clock": {"kind": "period", "ms": 1000 * STEP_S, "shared": True},
-        "beneath": {"kind": "scheme", "name": "bbr"},
+        "base": {"kind": "scheme", "name": "bbr"},
         "observation": {"history": 1, "features": [{"name": "rtt_ms"}]},
         "action": {
             "kind": "settings",

@@ -21,7 +21,7 @@ def card_of(net, name="mine"):
         "clock": {"kind": "every-ack"},
         "observation": {"history": net["layers"][0] // len(names), "features": features},
         "action": action,
-        "beneath": {"kind": "scheme", "name": "cubic"},
+        "base": {"kind": "scheme", "name": "cubic"},
     }
     return {"name": name, "version": 1, "net": net, "agent": agent}
 

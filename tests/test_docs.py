@@ -83,8 +83,8 @@ def test_the_example_of_the_base_controller_prints_what_its_page_says(capsys):
     for table in shown:
         agents = {"rate": "aurora-v1", "bbr": "bbr-tuner-ppo-v1"}
         named = EnvConfig.named(agents.get(table.get("name", "rate"), "owl"))
-        made = replace(named, agent={**named.agent, "beneath": table})
-        assert made.spec["beneath"]["kind"] == table["kind"]
+        made = replace(named, agent={**named.agent, "base": table})
+        assert made.spec["base"]["kind"] == table["kind"]
 
 
 def test_each_crate_in_the_architecture_picture_uses_only_crates_below_it():

@@ -25,7 +25,7 @@ AGENT = {
         "parameters": ["rtprop_window", "btlbw_window"],
         "choices": [[10.0, 10.0], [1.0, 5.0]],
     },
-    "beneath": {"kind": "scheme", "name": "bbr"},
+    "base": {"kind": "scheme", "name": "bbr"},
 }
 
 

@@ -270,7 +270,7 @@ def test_settings_are_one_of_several():
             "parameters": ["btlbw_window", "rtprop_window"],
             "choices": [[10, 10.0], [4, 2.5], [20, 5.0]],
         },
-        "beneath": {"kind": "scheme", "name": "bbr"},
+        "base": {"kind": "scheme", "name": "bbr"},
     }
     environments = HeadwayVectorEnv(EnvConfig.of(tuner), 2)
     assert environments.single_action_space == gymnasium.spaces.Discrete(3)
@@ -296,7 +296,7 @@ def test_steps_add_and_multiply_in_one_set(tmp_path):
                     "clock": {"kind": "rtt", "n": 2.0, "estimator": "latest"},
                     "observation": {"history": 1, "features": [{"name": "cwnd_packets"}]},
                     "action": {"kind": "steps", "choices": ["+0", "-10", "+10", "*2", "/2"]},
-                    "beneath": {"kind": "scheme", "name": "cubic", "grows": False},
+                    "base": {"kind": "scheme", "name": "cubic", "grows": False},
                 },
                 "env": {"scenarios": [str(path)]},
                 "reward": {"name": "owl"},

@@ -22,7 +22,7 @@ def config(flows):
                 "clock": {"kind": "period", "ms": 300.0},
                 "observation": {"history": 1, "features": [{"name": "loss"}]},
                 "action": {"kind": "continuous", "limit": 3.0, "effect": {"does": "scale-rate", "delta": STEP}},
-                "beneath": {"kind": "rate", "initial_mbps": 20.0, "min_mbps": 1.0, "max_mbps": 200.0},
+                "base": {"kind": "rate", "initial_mbps": 20.0, "min_mbps": 1.0, "max_mbps": 200.0},
             },
             "env": {"scenarios": [f"owl-nash:count={flows}"], "seconds": SECONDS},
             "reward": {"name": "owl"},

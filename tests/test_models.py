@@ -254,7 +254,7 @@ def test_a_network_that_overflows_gives_a_warning(run, tmp_path):
         "clock": {"kind": "rtt", "n": 0.5, "estimator": "mean"},
         "observation": {"history": 1, "features": [{"name": "rtt_ratio", "clip": [0.0, 10.0]}]},
         "action": {"kind": "continuous", "limit": 4.0, "effect": {"does": "scale-rate", "delta": 0.1}},
-        "beneath": {"kind": "rate", "initial_mbps": 2.0, "min_mbps": 0.1, "max_mbps": 100.0},
+        "base": {"kind": "rate", "initial_mbps": 2.0, "min_mbps": 0.1, "max_mbps": 100.0},
     }
     net = {"kind": "mlp", "layers": [1, 1, 1], "activations": ["identity", "identity"]}
     weights = {f"layers.{n}.weight": np.full((1, 1), 3e38) for n in (0, 1)}

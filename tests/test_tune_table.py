@@ -124,7 +124,7 @@ def write_tuner(folder, rows=1, hidden=8):
         observation["rows"] = rows
     agent = {
         "clock": {"kind": "period", "ms": 1000.0},
-        "beneath": {"kind": "scheme", "name": "bbr"},
+        "base": {"kind": "scheme", "name": "bbr"},
         "observation": observation,
         "action": {"kind": "settings", "parameters": ["rtprop_window", "btlbw_window"], "choices": CHOICES},
     }

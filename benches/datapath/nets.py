@@ -79,7 +79,7 @@ def rate(folder: Path) -> Path:
     model without changes would stay at the limit of the beginning, when little had been delivered.
     """
     agent = models.load(AURORA).card["agent"]
-    agent["beneath"] |= {"initial_mbps": UNPACED_MBPS, "max_mbps": UNPACED_MBPS}
+    agent["base"] |= {"initial_mbps": UNPACED_MBPS, "max_mbps": UNPACED_MBPS}
     net = weights(AURORAS_LAYERS)
     net[-1] = (net[-1][0] * np.float32(1e-6), np.full_like(net[-1][1], agent["action"]["limit"]))
     return _write(folder, agent, AURORAS_LAYERS, net)

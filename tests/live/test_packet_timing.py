@@ -14,7 +14,7 @@ import pytest
 
 import hystart
 import needs
-from packets.controllers import BENEATH, NAMES, UnavailableError, without_agent
+from packets.controllers import BASES, NAMES, UnavailableError, without_agent
 from packets.flow import Flow
 from packets.play import LateError, differences, play
 from packets.scripts import BBR, CUBIC
@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.live, pytest.mark.needs(gap_ms=10)]
 """A play itself detects its own delays. The kernel's timers may be late on another CPU."""
 
 SUITES = {"cubic": CUBIC, "bbr": BBR}
-CASES = [(beneath, name) for beneath, suite in SUITES.items() for name in suite]
-OURS = [(controller, name) for controller in NAMES for name in SUITES[BENEATH.get(controller, "cubic")]]
+CASES = [(base, name) for base, suite in SUITES.items() for name in suite]
+OURS = [(controller, name) for controller in NAMES for name in SUITES[BASES.get(controller, "cubic")]]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,29 +71,29 @@ def references() -> dict[tuple[str, str], Flow]:
     return {}
 
 
-def flow_of(controller: str, beneath: str, name: str) -> Flow:
+def flow_of(controller: str, base: str, name: str) -> Flow:
     """A play without delays."""
     try:
-        return play(SUITES[beneath][name], controller)
+        return play(SUITES[base][name], controller)
     except LateError as late:
         pytest.skip(f"inconclusive: {late}")
 
 
-def reference(references: dict[tuple[str, str], Flow], beneath: str, name: str) -> Flow:
-    if (beneath, name) not in references:
-        references[beneath, name] = flow_of(beneath, beneath, name)
-    return references[beneath, name]
+def reference(references: dict[tuple[str, str], Flow], base: str, name: str) -> Flow:
+    if (base, name) not in references:
+        references[base, name] = flow_of(base, base, name)
+    return references[base, name]
 
 
-@pytest.mark.parametrize(("beneath", "name"), CASES)
-def test_the_kernel_responds_as_the_rfcs_say(references, beneath, name):
-    reference(references, beneath, name)
+@pytest.mark.parametrize(("base", "name"), CASES)
+def test_the_kernel_responds_as_the_rfcs_say(references, base, name):
+    reference(references, base, name)
 
 
 @pytest.mark.parametrize(("controller", "name"), OURS)
 def test_our_controllers_without_an_agent_match_the_base_controller(ours, references, controller, name):
     assert controller in ours
-    beneath = BENEATH.get(controller, "cubic")
-    flow, like = flow_of(controller, beneath, name), reference(references, beneath, name)
-    found = differences(flow, like, SUITES[beneath][name].slack)
-    assert not found, f"{controller} answers otherwise than {beneath}:\n" + "\n".join(found)
+    base = BASES.get(controller, "cubic")
+    flow, like = flow_of(controller, base, name), reference(references, base, name)
+    found = differences(flow, like, SUITES[base][name].slack)
+    assert not found, f"{controller} answers otherwise than {base}:\n" + "\n".join(found)

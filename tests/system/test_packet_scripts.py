@@ -15,7 +15,7 @@ import pytest
 import hystart
 import needs
 from machine import MOSTLY_UNJUDGED
-from packets.controllers import BENEATH, NAMES, UnavailableError, without_agent
+from packets.controllers import BASES, NAMES, UnavailableError, without_agent
 from packets.flow import Flow
 from packets.play import LateError, differences, play
 from packets.scripts import BBR, CUBIC, HYSTART_OFF
@@ -27,10 +27,7 @@ TIMED = {"hystart_by_delay", "hystart_by_train", "cubic_curve", "reno_friendly_r
 SCRIPTS = {("cubic", name): script.slowly() for name, script in (CUBIC | HYSTART_OFF).items() if name not in TIMED}
 SCRIPTS["bbr", "bbr_timeout"] = BBR["bbr_timeout"].slowly()
 OURS = [
-    (controller, name)
-    for controller in NAMES
-    for beneath, name in SCRIPTS
-    if BENEATH.get(controller, "cubic") == beneath
+    (controller, name) for controller in NAMES for base, name in SCRIPTS if BASES.get(controller, "cubic") == base
 ]
 TRIES = 3
 AT_ONCE = 16
@@ -48,8 +45,8 @@ class Plays:
         """A play that has begun, or waits for its turn."""
         key = (controller, name)
         if key not in self._plays:
-            beneath = BENEATH.get(controller, "bbr" if controller == "bbr" else "cubic")
-            self._plays[key] = self._pool.submit(play, SCRIPTS[beneath, name], controller)
+            base = BASES.get(controller, "bbr" if controller == "bbr" else "cubic")
+            self._plays[key] = self._pool.submit(play, SCRIPTS[base, name], controller)
         return self._plays[key]
 
     def flow(self, controller: str, name: str) -> Flow:
@@ -120,10 +117,10 @@ def test_the_kernel_responds_as_the_rfcs_say(plays, controller, name, request):
 def test_our_controllers_without_an_agent_match_the_base_controller(plays, ours, controller, name):
     if ours:
         needs.skip("bpf", f"our controllers without an agent: {ours}")
-    beneath = BENEATH.get(controller, "cubic")
-    flow, like = plays.flow(controller, name), plays.flow(beneath, name)
-    found = differences(flow, like, SCRIPTS[beneath, name].slack)
-    assert not found, f"{controller} answers otherwise than {beneath}:\n" + "\n".join(found)
+    base = BASES.get(controller, "cubic")
+    flow, like = plays.flow(controller, name), plays.flow(base, name)
+    found = differences(flow, like, SCRIPTS[base, name].slack)
+    assert not found, f"{controller} answers otherwise than {base}:\n" + "\n".join(found)
 
 
 def test_a_difference_from_the_script_is_found(plays):

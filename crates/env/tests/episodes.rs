@@ -25,7 +25,7 @@ fn spec(clock: &str, scenarios: &[&str], steps: Option<u32>, latency: Duration) 
         r#"{{"clock": {clock},
             "observation": {{"history": 1, "features": [{{"name": "rtt_ratio"}}]}},
             "action": {{"kind": "continuous", "limit": 5.0, "effect": {{"does": "scale-rate", "delta": 0.05}}}},
-            "beneath": {{"kind": "rate", "initial_mbps": 8.0, "min_mbps": 0.1, "max_mbps": 100.0}}}}"#
+            "base": {{"kind": "rate", "initial_mbps": 8.0, "min_mbps": 0.1, "max_mbps": 100.0}}}}"#
     ))
     .unwrap();
     let mut registry = Registry::new(SCHEMES);

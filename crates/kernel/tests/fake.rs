@@ -120,7 +120,7 @@ fn a_full_ring_drops_and_counts() {
 }
 
 fn owl() -> AgentSpec {
-    let text = "clock = { kind = \"every-ack\" }\nbeneath = { kind = \"scheme\", name = \"newreno\" }\n\
+    let text = "clock = { kind = \"every-ack\" }\nbase = { kind = \"scheme\", name = \"newreno\" }\n\
          action = { kind = \"discrete\", choices = [0, 10], effect = { does = \"add-cwnd\" } }\n\
          observation = { history = 1, features = [{ name = \"rtt_ms\" }] }\n";
     let table: toml::Table = text.parse().expect("TOML");

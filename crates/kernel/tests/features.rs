@@ -172,7 +172,7 @@ fn watch(base: &str, interval_ms: u64, network: &str, finds: &Finds) {
         _ => "kind = \"discrete\", choices = [0, 10], effect = { does = \"add-cwnd\" }",
     };
     let spec = format!(
-        "clock = {{ kind = \"every-ack\" }}\naction = {{ {action} }}\nbeneath = {{ kind = \"scheme\", name = \"{base}\" }}\n\
+        "clock = {{ kind = \"every-ack\" }}\naction = {{ {action} }}\nbase = {{ kind = \"scheme\", name = \"{base}\" }}\n\
          observation = {{ history = 1, features = [{{ name = \"rtt_ms\" }}] }}\n"
     );
     let table: toml::Table = spec.parse().expect("TOML");

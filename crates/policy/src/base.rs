@@ -78,7 +78,7 @@ impl BaseSpec {
                     && *max_mbps <= 1e6;
                 ordered.then_some(()).ok_or_else(|| {
                     SpecError(format!(
-                        "beneath: rates {min_mbps} <= {initial_mbps} <= {max_mbps} must lie in that order from 0.001 to 1000000 Mbit/s"
+                        "base: rates {min_mbps} <= {initial_mbps} <= {max_mbps} must lie in that order from 0.001 to 1000000 Mbit/s"
                     ))
                 })
             }
@@ -88,7 +88,7 @@ impl BaseSpec {
                 | ActionSpec::Steps { .. },
             ) => steered(name).map(|_| ()),
             (BaseSpec::Scheme { grows: false, .. }, _) => Err(SpecError(
-                "beneath: grows = false is for a window that is steered, by steps, add-cwnd or scale-cwnd"
+                "base: grows = false is for a window that is steered, by steps, add-cwnd or scale-cwnd"
                     .to_owned(),
             )),
             (BaseSpec::Scheme { name, .. }, ActionSpec::Settings { parameters, choices }) => {
@@ -112,7 +112,7 @@ impl BaseSpec {
                 choices.iter().copied(),
             ),
             _ => Err(SpecError(
-                "beneath: a rate takes scale-rate; newreno and cubic take steps, add-cwnd and scale-cwnd; bbr and cubic take settings, and set with discrete choices"
+                "base: a rate takes scale-rate; newreno and cubic take steps, add-cwnd and scale-cwnd; bbr and cubic take settings, and set with discrete choices"
                     .to_owned(),
             )),
         }
@@ -129,12 +129,12 @@ fn steered(spec: &str) -> Result<Selection, SpecError> {
     let name = spec.split(':').next().unwrap_or_default();
     if STEERED.iter().all(|scheme| scheme.name != name) {
         return Err(SpecError(format!(
-            "beneath: the window of '{name}' cannot be steered; those of newreno and cubic can"
+            "base: the window of '{name}' cannot be steered; those of newreno and cubic can"
         )));
     }
     Registry::new(&STEERED)
         .select(spec)
-        .map_err(|why| SpecError(format!("beneath: {why}")))
+        .map_err(|why| SpecError(format!("base: {why}")))
 }
 
 fn build_steered(spec: &str, setup: &Setup) -> Result<Box<dyn Base>, SpecError> {
@@ -185,7 +185,7 @@ fn tunable_named(name: &str) -> Result<&'static Tuned, SpecError> {
         .ok_or_else(|| {
             let names: Vec<&str> = tunables().map(|(name, _)| name).collect();
             SpecError(format!(
-                "beneath: '{name}' has no parameters to set; {} have",
+                "base: '{name}' has no parameters to set; {} have",
                 names.join(" and ")
             ))
         })
@@ -566,7 +566,7 @@ mod tests {
         };
         assert_eq!(
             spec.check(&action).unwrap_err().to_string(),
-            "beneath: grows = false is for a window that is steered, by steps, add-cwnd or scale-cwnd"
+            "base: grows = false is for a window that is steered, by steps, add-cwnd or scale-cwnd"
         );
     }
 }

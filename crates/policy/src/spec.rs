@@ -16,8 +16,8 @@ pub struct AgentSpec {
     pub observation: ObservationSpec,
     /// What the policy's answer does.
     pub action: ActionSpec,
-    /// What the policy steers.
-    #[serde(rename = "beneath")]
+    /// What the policy steers. Cards of version 1 may have its old name, `beneath`.
+    #[serde(alias = "beneath")]
     pub base: BaseSpec,
 }
 
@@ -76,9 +76,23 @@ impl AgentSpec {
     }
 
     /// The SHA-256, in hex, of the version and the spec as JSON. Two specs with the same hash see
-    /// and do the same.
+    /// and do the same. The JSON has the old name of the base controller, `beneath`, so that the
+    /// models of version 1 keep their hashes.
     pub fn hash(&self) -> String {
-        let text = serde_json::to_string(self).unwrap_or_default();
+        #[derive(Serialize)]
+        struct Hashed<'a> {
+            clock: &'a ClockSpec,
+            observation: &'a ObservationSpec,
+            action: &'a ActionSpec,
+            beneath: &'a BaseSpec,
+        }
+        let hashed = Hashed {
+            clock: &self.clock,
+            observation: &self.observation,
+            action: &self.action,
+            beneath: &self.base,
+        };
+        let text = serde_json::to_string(&hashed).unwrap_or_default();
         sha256(format!("{}\n{text}", AgentSpec::VERSION).as_bytes())
     }
 }

@@ -91,7 +91,7 @@ const LINUX: &str = "transport = \"linux\"\nbottleneck = { rate = \"20Mbps\", de
 
 fn over(scheme: &str, clock: &str, action: &str, feature: &str) -> String {
     format!(
-        "clock = {clock}\naction = {action}\nbeneath = {{ kind = \"scheme\", name = \"{scheme}\" }}\n\
+        "clock = {clock}\naction = {action}\nbase = {{ kind = \"scheme\", name = \"{scheme}\" }}\n\
          observation = {{ history = 1, features = [{{ name = \"{feature}\" }}] }}\n"
     )
 }
@@ -230,7 +230,7 @@ fn an_unreachable_network_controller_changes_nothing() {
 fn a_tuner_that_sets_the_defaults_changes_nothing() {
     let tuner = |choices: &str| {
         format!(
-            "clock = {{ kind = \"period\", ms = 500 }}\nbeneath = {{ kind = \"scheme\", name = \"bbr\" }}\n\
+            "clock = {{ kind = \"period\", ms = 500 }}\nbase = {{ kind = \"scheme\", name = \"bbr\" }}\n\
              observation = {{ history = 1, features = [{{ name = \"rtt_ms\" }}] }}\n\
              [action]\nkind = \"settings\"\nparameters = [\"rtprop_window\", \"btlbw_window\"]\nchoices = {choices}\n"
         )
@@ -272,7 +272,7 @@ fn latency_delays_answers_without_losing_any() {
         format!(
             "clock = {{ kind = \"period\", ms = 10 }}\n\
              action = {{ kind = \"continuous\", limit = 10, effect = {{ does = \"scale-rate\", delta = 0.1 }} }}\n\
-             beneath = {{ kind = \"rate\", initial_mbps = 1.0, min_mbps = 0.001, max_mbps = 10.0 }}\n\
+             base = {{ kind = \"rate\", initial_mbps = 1.0, min_mbps = 0.001, max_mbps = 10.0 }}\n\
              observation = {{ history = 1, features = [{{ name = \"{feature}\" }}] }}\n"
         )
     };
@@ -345,7 +345,7 @@ fn an_answer_takes_effect_with_the_first_acknowledgement_after_it() {
 fn a_policy_sees_timeouts() {
     let spec = "clock = { kind = \"rtt\", n = 1, estimator = \"latest\" }\n\
          action = { kind = \"continuous\", limit = 10, effect = { does = \"scale-rate\", delta = 0.1 } }\n\
-         beneath = { kind = \"rate\", initial_mbps = 1.0, min_mbps = 0.001, max_mbps = 10.0 }\n\
+         base = { kind = \"rate\", initial_mbps = 1.0, min_mbps = 0.001, max_mbps = 10.0 }\n\
          observation = { history = 1, features = [{ name = \"loss\" }, { name = \"lost_packets\" }] }\n";
     let dead = "bottleneck = { rate = \"20Mbps\", delay = \"10ms\", queue = \"1bdp\", loss = 1 }\n";
     let (_, shown) = run(spec, &[0.0], 0, dead);

@@ -25,7 +25,7 @@ static SCHEME: Scheme = Scheme::unlisted("tap", &[Need::RateSample, Need::Pacing
 const AGENT: &str = r#"
 clock = { kind = "rtt", n = 0.5, estimator = "mean" }
 action = { kind = "continuous", limit = 4, effect = { does = "scale-rate", delta = 0.1 } }
-beneath = { kind = "rate", initial_mbps = 2, min_mbps = 0.1, max_mbps = 1000 }
+base = { kind = "rate", initial_mbps = 2, min_mbps = 0.1, max_mbps = 1000 }
 [observation]
 history = 6
 features = [

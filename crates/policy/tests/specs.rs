@@ -9,7 +9,7 @@ use headway_policy::{
 const AURORA: &str = r#"
 clock = { kind = "rtt", n = 0.5, estimator = "mean" }
 action = { kind = "continuous", limit = 1e12, effect = { does = "scale-rate", delta = 0.025 } }
-beneath = { kind = "rate", initial_mbps = 2.0, min_mbps = 0.5, max_mbps = 300.0 }
+base = { kind = "rate", initial_mbps = 2.0, min_mbps = 0.5, max_mbps = 300.0 }
 [observation]
 history = 10
 features = [
@@ -20,7 +20,7 @@ features = [
 "#;
 const TUNER: &str = r#"
 clock = { kind = "period", ms = 2000.0 }
-beneath = { kind = "scheme", name = "bbr" }
+base = { kind = "scheme", name = "bbr" }
 observation = { history = 1, features = [{ name = "rtt_ms" }] }
 [action]
 kind = "settings"
@@ -31,7 +31,7 @@ choices = [[10.0, 10.0], [2.0, 10.0], [2.0, 4.0]]
 const STEPS: &str = r#"
 clock = { kind = "every-ack" }
 action = { kind = "steps", choices = ["+0", "-10", "+10", "*2", "/2"] }
-beneath = { kind = "scheme", name = "cubic", grows = false }
+base = { kind = "scheme", name = "cubic", grows = false }
 observation = { history = 1, features = [{ name = "rtt_ms" }] }
 "#;
 
@@ -42,6 +42,17 @@ fn read(text: &str) -> Result<AgentSpec, String> {
 
 fn aurora() -> AgentSpec {
     read(AURORA).expect("a spec")
+}
+
+/// Cards of version 1 may have the old name of the table `base`.
+#[test]
+fn the_old_name_of_the_base_controller_is_read_and_hashes_the_same() {
+    let old = AURORA.replace("\nbase =", "\nbeneath =");
+    assert_ne!(old, AURORA);
+    assert_eq!(read(&old), read(AURORA));
+    let both = AURORA.replace("\nbase =", "\nbeneath = { kind = \"rate\" }\nbase =");
+    let error = read(&both).expect_err("two base controllers");
+    assert!(error.contains("duplicate field `base`"), "{error}");
 }
 
 /// Every model's card contains the hash, so it must be the same in every build, for ever (`VERSION`

@@ -66,7 +66,7 @@ def _lay_over(table: dict[str, Any], change: dict[str, Any]) -> None:
     for key, value in change.items():
         if isinstance(value, dict) and isinstance(table.get(key), dict):
             # These are one thing each, not tables of settings: their keys depend on which it is.
-            if key in ("clock", "effect", "beneath"):
+            if key in ("clock", "effect", "base"):
                 table[key] = value
             else:
                 _lay_over(table[key], value)

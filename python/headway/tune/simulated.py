@@ -127,7 +127,7 @@ class SimulatedFlows:
         self._choices = [list(choice) for choice in itertools.product(*values)]
         agent = {
             "clock": {"kind": "period", "ms": t1_s * 1e3},
-            "beneath": {"kind": "scheme", "name": controller},
+            "base": {"kind": "scheme", "name": controller},
             "observation": {"history": 1, "features": [{"name": "rtt_ms"}]},
             "action": {"kind": "settings", "parameters": list(self.parameters), "choices": self._choices},
         }

@@ -76,7 +76,7 @@ def tuners() -> dict[str, Any]:
         "choices": [[float(seconds), 10.0] for seconds in range(1, 8)],
     }
     owls: dict[str, Any] = model_folder.load("owl-v1").card["agent"]
-    return owls | {"beneath": {"kind": "scheme", "name": "bbr"}, "action": action}
+    return owls | {"base": {"kind": "scheme", "name": "bbr"}, "action": action}
 
 
 def beyond() -> dict[str, Any]:

@@ -7,7 +7,7 @@ import daemon
 
 PREFIX = "headway_"
 NAMES = ("headway_owl", "headway_window", "headway_rate", "headway_bbr")
-BENEATH = {"headway_bbr": "bbr"}
+BASES = {"headway_bbr": "bbr"}
 """The kernel's controller that one of ours equals without an agent, if it is not Cubic."""
 
 

@@ -140,7 +140,7 @@ mod tests {
             toml::from_str(&format!(
                 r#"
                 clock = {{ kind = "period", ms = 1000.0 }}
-                beneath = {{ kind = "scheme", name = "{scheme}" }}
+                base = {{ kind = "scheme", name = "{scheme}" }}
                 action = {{ kind = "settings", parameters = ["{parameter}"], choices = [[{value}]] }}
                 observation = {{ history = 1, features = [{{ name = "rtt_ms" }}] }}
                 "#

@@ -56,7 +56,7 @@ pub fn compile(agent: &AgentSpec, net: Mlp) -> Result<Int8, SpecError> {
         max_mbps,
     } = agent.base
     else {
-        return Err(wrong("beneath", "a rate"));
+        return Err(wrong("base", "a rate"));
     };
     let bytes = |mbps: f64| (mbps * 1e6 / 8.0).round() as u64;
     policy.initial_rate = bytes(initial_mbps);

@@ -27,7 +27,7 @@ mask = { features = 12, known = 11, masked = [9, 10] }
 /// Table I, in its order.
 const AGENT: &str = r#"
 clock = { kind = "jiffies", hz = 250.0 }
-beneath = { kind = "scheme", name = "cubic", grows = false }
+base = { kind = "scheme", name = "cubic", grows = false }
 action = { kind = "discrete", choices = [-10, -3, -1, 0, 1, 3, 10], effect = { does = "add-cwnd" } }
 
 [observation]

@@ -123,6 +123,12 @@ struct Window {
     epoch: Option<Epoch>,
 }
 
+/// The packets an RTT by which a Reno flow that reduces its window to `beta` of it has to grow to
+/// be as fast as one that halves it and grows by one packet (RFC 9438 §4.3).
+fn reno_growth(beta: f64) -> f64 {
+    3.0 * (1.0 - beta) / (1.0 + beta)
+}
+
 /// The state of one CUBIC flow.
 #[derive(Debug)]
 pub struct Cubic {
@@ -152,12 +158,13 @@ impl Cubic {
     pub fn new(setup: &Setup, values: &Values) -> Cubic {
         let mss = setup.mss.as_f64();
         let initial_cwnd = setup.initial_cwnd.as_f64() / mss;
-        let mut cubic = Cubic {
+        let beta = values.number(&BETA);
+        Cubic {
             mss,
             initial_cwnd,
             c: values.number(&C),
-            beta: 0.0,
-            alpha: 0.0,
+            beta,
+            alpha: reno_growth(beta),
             fast_convergence: values.choice(&FAST_CONVERGENCE) == "on",
             ecn: EcnUse::of(values),
             hystart: HyStart::new(values.choice(&HYSTART)),
@@ -172,16 +179,7 @@ impl Cubic {
             recovery: Recovery::Open,
             is_held: false,
             counted: Time::ZERO,
-        };
-        cubic.set_beta(values.number(&BETA));
-        cubic
-    }
-
-    /// Sets the factor of a reduction, and the growth that makes a Reno flow with it as fast as one
-    /// with 1/2 (RFC 9438 §4.3).
-    fn set_beta(&mut self, beta: f64) {
-        self.beta = beta;
-        self.alpha = 3.0 * (1.0 - beta) / (1.0 + beta);
+        }
     }
 
     fn grow(&mut self, f: &Feedback<'_>) {

@@ -1,6 +1,6 @@
 //! The two parameters of CUBIC that a tuner may change while it runs.
 
-use super::{BETA, C, Cubic};
+use super::{BETA, C, Cubic, reno_growth};
 use crate::{Param, PathModel, Tunable};
 
 /// The parameters that a tuner may change.
@@ -16,7 +16,8 @@ impl Tunable for Cubic {
     fn tune(&mut self, param: &Param, value: f64) {
         let value = param.kind.within(value);
         if param.name == BETA.name {
-            self.set_beta(value);
+            self.beta = value;
+            self.alpha = reno_growth(value);
         } else if param.name == C.name {
             self.c = value;
         }

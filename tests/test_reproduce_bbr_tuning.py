@@ -15,7 +15,7 @@ from headway._native import RunError, Scenario, UsageError
 from headway.models import load
 from headway.report.svg import standalone
 from headway.reproduce import engine, paper
-from headway.reproduce.bbr_tuning import chain
+from headway.reproduce.bbr_tuning import chain, live
 from headway.reproduce.bbr_tuning.chain import TunedRun
 from headway.reproduce.bbr_tuning.epochs import percent_gained, percent_soon, quantile
 from headway.reproduce.bbr_tuning.faults import lost_rate_s, peak_rtt_ms, stale_btlbw_s, stale_rtprop_s
@@ -439,6 +439,21 @@ def two_chains(monkeypatch, tmp_path):
     for number, one in enumerate(chains):
         one._daemon, one.decides = tmp_path / str(number), f"{number}"
     return chains
+
+
+def test_the_notes_count_how_often_cubic_took_a_flow():
+    class Counted:
+        decides = "a-model"
+
+        def __init__(self, trips):
+            self._trips = trips
+
+        def counters(self):
+            return {"applied": 2, "guard_trips": self._trips}
+
+    chains = {label: Counted(trips) for trips, label in enumerate((live.DEFAULTS_LIVE, live.PPO_LIVE))}
+    *_, takeovers = live._carried(chains)
+    assert takeovers.endswith(f"{live.DEFAULTS_LIVE}: 0; {live.PPO_LIVE}: 1.")
 
 
 def test_a_run_waits_for_those_of_another_chain(monkeypatch, tmp_path):

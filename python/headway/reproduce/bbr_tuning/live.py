@@ -28,7 +28,7 @@ from headway.reproduce.figure import Figure, FigureResult
 from headway.runs.task import KERNEL, SIM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from headway.reproduce.bbr_tuning.chain import Chain
     from headway.reproduce.claim import Claim
@@ -112,7 +112,7 @@ def _step(
     with _chains() as chains:
         wanted = _want(lab, scenario, chains)
         measured = yield list(wanted.values())
-        lab.notes += _carried(chains[PPO_LIVE])
+        lab.notes += _carried(chains)
     looks = chosen({label: LOOKS[label] for label in wanted})
     end = max(one.seconds for one in wanted.values())
     panels = [
@@ -141,7 +141,7 @@ def fig4(lab: Lab) -> FigureJob:
     with _chains() as chains:
         wanted = _want(lab, "bbr-join-leave", chains)
         measured = yield list(wanted.values())
-        lab.notes += _carried(chains[PPO_LIVE])
+        lab.notes += _carried(chains)
     looks = chosen({label: LOOKS[label] for label in wanted})
     end = max(one.seconds for one in wanted.values())
     rtts = {label: _median_rtts(measured.runs(one)) for label, one in wanted.items()}
@@ -248,16 +248,17 @@ def _median_rtts(runs: Sequence[Run]) -> list[tuple[float, float | None]]:
     return found
 
 
-def _carried(chain: Chain) -> list[str]:
-    """Returns the counters of host and agent while these runs were made.
+def _carried(chains: Mapping[str, Chain]) -> list[str]:
+    """Returns the counters of the chains while these runs were made.
 
-    A run in which they set nothing has failed.
+    A run in which host and agent set nothing has failed.
     """
     try:
-        counted = chain.counters()
+        counted = {label: chain.counters() for label, chain in chains.items()}
     except RunError as why:
-        return [f"The host or the agent did not answer at the end: {why}."]
-    if not counted.get("applied"):
+        return [f"A host, an agent or headwayd did not answer at the end: {why}."]
+    tuned = counted[PPO_LIVE]
+    if not tuned.get("applied"):
         # All runs were already finished.
         return []
     names = (
@@ -268,8 +269,12 @@ def _carried(chain: Chain) -> list[str]:
         "applies_failed",
         "agent_policy_failures",
     )
-    counts = ", ".join(f"{name} {counted.get(name, 0):,}" for name in names)
-    return [f"Counters of the host and the agent, with {chain.decides} over ZeroMQ and CURVE: {counts}."]
+    counts = ", ".join(f"{name} {tuned.get(name, 0):,}" for name in names)
+    trips = "; ".join(f"{label}: {each['guard_trips']}" for label, each in counted.items())
+    return [
+        f"Counters of the host and the agent, with {chains[PPO_LIVE].decides} over ZeroMQ and CURVE: {counts}.",
+        f"Takeovers, in which the guard gave a flow of headway_bbr to Cubic: {trips}.",
+    ]
 
 
 FIGURES = tuple(

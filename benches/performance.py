@@ -63,7 +63,7 @@ def measure() -> Figures:
     peers = inference.pythons()
     for peer, module in inference.PEERS.items():
         if peer not in peers:
-            skipped.append(f"networks beside {peer}: {module} is missing: pip install onnx {module}")
+            skipped.append(f"networks compared with {peer}: {module} is missing: pip install onnx {module}")
     if refused := enclosure.refusal():
         skipped.append(f"the emulator: {refused}")
 

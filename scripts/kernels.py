@@ -81,7 +81,7 @@ class Row:
 def main() -> int:
     """Tries all available kernels. Returns 1 if one does not behave as documented."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    others = "kernels beside apt's: .deb files for amd64, or folders with what was in some"
+    others = "kernels besides apt's: .deb files for amd64, or folders with what was in some"
     arguments.add_argument("others", nargs="*", type=Path, help=others)
     given = arguments.parse_args()
     if why := refusal():

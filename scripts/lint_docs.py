@@ -32,9 +32,7 @@ WORDS = {
     r"lessons?": "training flows",
     r"that (is|are|was|were) none": "not a ..., malformed",
     r"(is|are|was|were) nobody's": "belongs to no one; name who is left out",
-    r"beside (Cubic|NewReno|Reno|BBR|TCP|ns-3|load|others|traffic|an?|another|it|that|every|one)": (
-        "against, with, compared with; next to"
-    ),
+    r"beside": "against, with, compared with; next to",
     r"to be had": "available",
     r"time-outs?": "timeout",
     r"in vain": "without success; or say what did not come",

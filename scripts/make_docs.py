@@ -210,7 +210,7 @@ def schemes_page() -> str:
             [f"`{name}`", s.paper, about, flows, ", ".join(s.traces), ", ".join(varies(members)) or "nothing"]
         )
     return wrapped(
-        f"{NOTE}# Schemes and scenarios\n\nWritten `name:key=value:key=value`.\n\n"
+        f"{NOTE}# Schemes and scenarios\n\nYou write a scheme as `name:key=value:key=value`.\n\n"
         + table(
             [
                 *("scheme", "family", "what it does", "needs", "worlds", "source"),

@@ -27,9 +27,9 @@ newest RTT and rate sample, and the newest of everything else. It has no packets
 the digest like everything else; timeouts are told at once. With digests the transport does not
 spread the reduction after a loss.
 
-Each number is the change from the plain scheme, and compares runs of the same seed: {RUNS} runs of
-{SECONDS:.0f} s, mean and 95% interval (Student). There is no interval where all seeds give the same
-run. `.venv/bin/python scripts/measure_digests.py` makes this page.
+Each number is the change from the scheme without digests: the mean and its 95% interval (Student)
+over {RUNS} pairs of runs of {SECONDS:.0f} s. Both runs of a pair have the same seed. There is no
+interval where all seeds give the same run. `.venv/bin/python scripts/measure_digests.py` makes this page.
 
 """
 

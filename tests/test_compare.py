@@ -52,7 +52,7 @@ def test_a_difference_that_the_means_hide_shows_run_by_run():
     # The intervals of the two means overlap almost completely.
     first, second = mean_interval(rates), mean_interval(1.05 * rates * noise)
     assert second[0] < first[1]
-    assert ("a", "s") not in found, "not beside itself"
+    assert ("a", "s") not in found, "not compared with itself"
 
 
 def test_pairs_are_fit_runs_with_the_same_number_in_both_schemes():

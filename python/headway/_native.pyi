@@ -148,7 +148,7 @@ def emu_worker() -> None:
 def find_headwayd() -> str:
     """Finds the daemon.
 
-    It looks at the environment's HEADWAYD, then beside this Python, then on the PATH. Raises
+    It looks at the environment's HEADWAYD, then next to this Python, then on the PATH. Raises
     UsageError if it finds none, in one line that says what builds it.
     """
 
@@ -397,7 +397,7 @@ class Scenario:
     @property
     def traces(self) -> list[str]: ...
     def ambiguous_traces(self) -> list[str]:
-        """Returns a line for each trace name that is beside the scenario and also elsewhere.
+        """Returns a line for each trace name that is next to the scenario and also elsewhere.
 
         The line says which of the two is used.
         """

@@ -74,7 +74,7 @@ def _write_all(number: int, blocks: Iterable[bytes]) -> None:
 
 
 def unfinished(path: Path, end: object) -> Path:
-    """Returns a hidden name beside `path` for a file that is not complete yet.
+    """Returns a hidden name next to `path` for a file that is not complete yet.
 
     A long name is shortened.
     """

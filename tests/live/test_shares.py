@@ -161,7 +161,7 @@ def test_answers_are_in_time_while_models_are_reloaded_and_the_status_is_read(bp
             repeating(lambda: reloads.append(reload()), 0.0),
             repeating(lambda: statuses.append(agent.status()), 0.0),
         ):
-            found["beside reloads and statuses"] = answers_ms(agent, slots, own)
+            found["during reloads and statuses"] = answers_ms(agent, slots, own)
     assert len(reloads) > 10
     assert set(reloads) == {0}
     assert len(statuses) > 10

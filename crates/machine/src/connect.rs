@@ -58,6 +58,6 @@ mod tests {
         drop(server);
         let refused = connect_within(&path, TIME).expect_err("the server has ended");
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
-        fs::remove_file(&path).expect("it is there");
+        fs::remove_file(&path).expect("the file exists");
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Whole {
     target: PathBuf,
-    /// The temporary file beside the target; `None` if the target is written directly.
+    /// The temporary file in the folder of the target; `None` if the target is written directly.
     part: Option<PathBuf>,
 }
 

@@ -309,7 +309,7 @@ impl Scenario {
         loaded
     }
 
-    /// A line about each bare name for which there is a file beside the scenario, and another one
+    /// A line about each bare name for which there is a file next to the scenario, and another one
     /// that `store` finds: it says which of the two is used.
     pub fn ambiguous_traces(&self, store: &TraceStore) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();

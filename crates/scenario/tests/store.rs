@@ -57,7 +57,7 @@ fn opportunities(file: &Path, store: &TraceStore) -> Result<Vec<u32>, String> {
 }
 
 #[test]
-fn a_linked_scenario_has_its_traces_beside_the_link_or_else_beside_its_file() {
+fn a_linked_scenario_has_its_traces_next_to_the_link_or_else_next_to_its_file() {
     let (links, files) = (folder("links"), folder("files").canonicalize().unwrap());
     let (link, store) = (
         links.join("one.toml"),

@@ -82,7 +82,7 @@ def circumstances(rows: Sequence[Row]) -> list[str]:
     lateness = f"; p99 lateness of the emulator at most {max(late):.3g} ms" if late else ""
     return [
         f"{_count(rows)}, {left_out}{lateness}. {when}, {machines}, Headway {versions}.",
-        *(f"Unfit, for one: {why}." for why in dict.fromkeys(r["why_unfit"] for r in worlds if r["unfit"])),
+        *(f"An example of an unfit run: {why}." for why in dict.fromkeys(r["why_unfit"] for r in worlds if r["unfit"])),
         *(f"{line}." for line in guards(rows)),
     ]
 

@@ -11,7 +11,7 @@ from headway._native import UsageError
 from headway.extras import need
 
 RANDOM = {"Bernoulli", "Dropout", "Multinomial"}
-"""Operators that draw numbers, beside those whose names begin with Random."""
+"""Operators that draw numbers, besides those whose names begin with Random."""
 MOST_NUMBERS = 50_000_000
 """In a constant that is worked out: far more than a network has that decides within
 microseconds."""

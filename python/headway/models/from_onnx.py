@@ -55,8 +55,8 @@ def import_(graph: Path, card: Path, out: Path, output: str | None = None) -> st
     Args:
         graph: The .onnx file. It may be a pipe, and `-` is standard input; its weights are then
             within it.
-        card: TOML with name, version and `[agent]`, and description, `[training]`, `[evaluation]`
-            if wanted; these two are left out where they are of a model with other weights. A
+        card: TOML with name, version and `[agent]`. It may have a description, `[training]` and
+            `[evaluation]`. The last two are dropped if they describe a model with other weights. A
             `[net]` must be the graph's.
         out: The folder; nothing may be there.
         output: Which output is the action.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headway._native import LearnerFacts
 
 LEARNER = "learner.txt"
-"""The file of a learner's folder beside CARD."""
+"""The file of a learner's folder besides CARD."""
 FORMAT = 1
 """Version of the card's own keys."""
 

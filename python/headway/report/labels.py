@@ -1,4 +1,4 @@
-"""Places labels beside points so that they cover neither points nor each other."""
+"""Places labels next to points so that they cover neither points nor each other."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -130,7 +130,7 @@ def summary(paper: Paper, outcomes: Sequence[Outcome], text: str) -> str:
         counts.append([standing.count(f"| {_cell(v)} |") for v in Verdict])
         lines.append([f"[{figure.name}](#{_anchor(figure)})", title, *map(str, counts[-1])])
     lines.append(["all", "", *(str(sum(column)) for column in zip(*counts, strict=True))])
-    run = "Not all from one round: each figure has its runs and its version below."
+    run = "The figures were not all made by one command. Each figure names its runs and its version."
     simulated = {figure.name for figure in paper.figures if figure.world == SIM}
     if simulated <= made.keys():
         run = circumstances(outcomes)

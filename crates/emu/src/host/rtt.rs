@@ -136,7 +136,8 @@ mod tests {
             None => tcp,
         };
         let mut bytes = Vec::new();
-        tcp.write(&mut bytes, &vec![0; length]).expect("room");
+        tcp.write(&mut bytes, &vec![0; length])
+            .expect("there is room");
         bytes
     }
 
@@ -236,11 +237,11 @@ mod tests {
         let mut rtt = TcpRtt::default();
         let mut syn = Vec::new();
         let builder = PacketBuilder::ipv6([1; 16], [2; 16], 64).tcp(1, 2, 99, 1000);
-        builder.syn().write(&mut syn, &[]).expect("room");
+        builder.syn().write(&mut syn, &[]).expect("there is room");
         rtt.on_data(ms(0), &syn);
         let mut udp = Vec::new();
         let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(1, 2);
-        builder.write(&mut udp, &[0; 100]).expect("room");
+        builder.write(&mut udp, &[0; 100]).expect("there is room");
         rtt.on_data(ms(0), &udp);
         rtt.on_data(ms(1), &packet(100, 50, Some(1)));
         let whole = packet(1, 0, Some(150));

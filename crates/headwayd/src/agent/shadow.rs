@@ -321,15 +321,15 @@ mod tests {
     #[test]
     fn earlier_output_in_a_stream_stays() {
         let file = std::env::temp_dir().join(format!("headwayd-shadow-{}", std::process::id()));
-        let mut shared = File::create(&file).expect("room");
-        shared.write_all(b"theirs\n").expect("room");
+        let mut shared = File::create(&file).expect("there is room");
+        shared.write_all(b"theirs\n").expect("there is room");
         let stream = format!("/dev/fd/{}", shared.as_raw_fd());
         let mut shadow = Shadow::into(Some(Shadow::create(Path::new(&stream)).expect("open")))
             .expect("a thread");
         write(&mut shadow, 1);
         shadow.finish();
         let written = std::fs::read_to_string(&file).expect("there");
-        std::fs::remove_file(&file).expect("it is there");
+        std::fs::remove_file(&file).expect("the file exists");
         assert!(written.starts_with("theirs\n{"), "{written}");
     }
 
@@ -338,16 +338,16 @@ mod tests {
     fn lines_of_an_earlier_agent_stay() {
         let file = std::env::temp_dir().join(format!("headwayd-earlier-{}", std::process::id()));
         for lines in 1..=2 {
-            let refused = Shadow::create(&file).expect("room");
-            let mut shadow =
-                Shadow::into(Some(Shadow::create(&file).expect("room"))).expect("a thread");
+            let refused = Shadow::create(&file).expect("there is room");
+            let mut shadow = Shadow::into(Some(Shadow::create(&file).expect("there is room")))
+                .expect("a thread");
             write(&mut shadow, 1);
             shadow.finish();
             drop(refused);
             let written = std::fs::read_to_string(&file).expect("there");
             assert_eq!(written.lines().count(), lines, "{written}");
         }
-        std::fs::remove_file(&file).expect("it is there");
+        std::fs::remove_file(&file).expect("the file exists");
     }
 
     #[test]
@@ -419,9 +419,9 @@ mod tests {
         for (there, expected) in [("", ""), ("{}\n", "{}\n"), ("{}\n{\"half", "{}\n{\"half\n")] {
             std::fs::write(&path, there).expect("a file");
             drop(Shadow::create(&path).expect("it can be written"));
-            let found = std::fs::read_to_string(&path).expect("it is there");
+            let found = std::fs::read_to_string(&path).expect("the file exists");
             assert_eq!(found, expected);
         }
-        std::fs::remove_file(&path).expect("it is there");
+        std::fs::remove_file(&path).expect("the file exists");
     }
 }

@@ -43,7 +43,7 @@ fn policies(spec: &str) -> Policies {
 /// Reloads part by part, as the control socket does.
 fn reload(agent: &mut Agent<Program>, spec: &str) {
     let saved = SavedStates::default();
-    (agent.take_policies(Some(policies(spec)), saved)).expect("they fit");
+    (agent.take_policies(Some(policies(spec)), saved)).expect("they fit together");
     let mut next = Some(0);
     while let Some(from) = next {
         next = agent.renew(from);
@@ -208,9 +208,9 @@ fn many_flows_are_renewed_and_described_in_small_parts() {
     // After two parts of a reload, the flows in them do not learn any more.
     agent
         .take_policies(Some(policies("owl")), SavedStates::default())
-        .expect("they fit");
-    let next = agent.renew(0).expect("more");
-    let next = agent.renew(next).expect("more");
+        .expect("they fit together");
+    let next = agent.renew(0).expect("there are more policies to renew");
+    let next = agent.renew(next).expect("there are more policies to renew");
     assert_eq!(next, there[2 * RENEWED_AT_ONCE]);
     let left = there.len() - 2 * RENEWED_AT_ONCE;
     assert_eq!(counted(&agent, "learners"), left as u64);
@@ -257,7 +257,7 @@ fn new_and_renewed_flows_leave_gradient_steps_to_the_thread() {
         reload(&mut agent, spec);
         assert_eq!(policies_of(&agent), [Some(spec)]);
         teach(&mut agent, 1, first);
-        let flow = agent.flows.get(1).expect("it is there");
+        let flow = agent.flows.get(1).expect("flow 1 is served");
         assert_eq!(flow.experience(), 0);
         assert!(steps.try_recv().is_ok() && steps.try_recv().is_err());
     }
@@ -279,7 +279,7 @@ fn a_flow_reports_once_that_the_learning_thread_is_gone() {
     drop(steps);
     teach(&mut agent, 1, 1);
     assert!(said(&mut agent) && !said(&mut agent));
-    let flow = agent.flows.get(1).expect("it is there");
+    let flow = agent.flows.get(1).expect("flow 1 is served");
     let told = flow.describe("headway_owl", headway_cc::Time::ZERO);
     assert_eq!(told["has_ended_learning"], true);
 }
@@ -291,7 +291,7 @@ fn the_learning_thread_takes_gradient_steps_at_idle_priority() {
     begin(&mut agent, 1);
     // The thread takes a step as soon as it has a processor, which may be late.
     let learned = |agent: &Agent<Program>| {
-        let flow = agent.flows.get(1).expect("it is there");
+        let flow = agent.flows.get(1).expect("flow 1 is served");
         flow.experience() > 0
     };
     for turn in 0..600 {
@@ -330,14 +330,14 @@ fn the_idle_thread_allocates_and_frees_nothing() {
     }
     end(&mut agent, 2);
     let (to_idle, given) = sync_channel(2);
-    (steps.try_iter()).for_each(|step| to_idle.try_send(step).expect("room"));
+    (steps.try_iter()).for_each(|step| to_idle.try_send(step).expect("there is room"));
     drop(to_idle);
     let (back, taken) = sync_channel(2);
     let cost = allocation_counter::measure(|| gradients::take(&given, &back));
     assert_eq!((cost.count_total, cost.count_current), (0, 0));
     taken.try_iter().for_each(Step::give_back);
     teach(&mut agent, 1, 3001);
-    let flow = agent.flows.get(1).expect("it is there");
+    let flow = agent.flows.get(1).expect("flow 1 is served");
     assert_eq!(flow.experience(), 1);
 }
 

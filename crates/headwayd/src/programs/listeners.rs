@@ -146,7 +146,7 @@ mod tests {
         for host in ["127.0.0.1:0", "[::1]:0"] {
             let socket = TcpListener::bind(host).expect("loopback");
             let address = socket.local_addr().expect("it has one");
-            setsockopt(&socket, TcpCongestion, &OsString::from("reno")).expect("it is there");
+            setsockopt(&socket, TcpCongestion, &OsString::from("reno")).expect("reno is available");
             let (Some(same), Some(other)) = (found("reno"), found("cubic")) else {
                 println!("skipped: BPF programs are not permitted here");
                 return;

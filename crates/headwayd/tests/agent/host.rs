@@ -343,7 +343,7 @@ impl World {
         self.kernel.set_now(self.now());
         let policies = Policies::read([policy]).expect("a policy");
         let agent = self.agent.get_mut();
-        (agent.take_policies(Some(policies), SavedStates::default())).expect("they fit");
+        (agent.take_policies(Some(policies), SavedStates::default())).expect("they fit together");
         let mut next = Some(0);
         while let Some(from) = next {
             next = agent.renew(from);

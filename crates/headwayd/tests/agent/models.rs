@@ -24,7 +24,8 @@ impl Folder {
     pub fn copied(shipped: &str) -> Folder {
         let folder = Folder::new("copied");
         for name in [CARD, WEIGHTS, GOLDEN] {
-            fs::copy(models().join(shipped).join(name), folder.path().join(name)).expect("room");
+            fs::copy(models().join(shipped).join(name), folder.path().join(name))
+                .expect("there is room");
         }
         folder
     }
@@ -35,7 +36,7 @@ impl Folder {
         let [from, to] = [from, to].map(|name| format!("name = \"{name}\""));
         let renamed = card.replacen(&from, &to, 1);
         assert_ne!(renamed, card);
-        fs::write(self.path().join(CARD), renamed).expect("room");
+        fs::write(self.path().join(CARD), renamed).expect("there is room");
     }
 
     /// A folder with a model that has the features and actions of a shipped one, and one layer with
@@ -87,7 +88,7 @@ impl Folder {
         let text = fs::read_to_string(&path).expect("a card");
         let mut card: toml::Table = text.parse().expect("TOML");
         card["training"]["range"][key] = range.to_vec().into();
-        fs::write(path, card.to_string()).expect("room");
+        fs::write(path, card.to_string()).expect("there is room");
         self
     }
 
@@ -134,7 +135,7 @@ impl Folder {
             (WEIGHTS, weights),
             (GOLDEN, golden),
         ] {
-            fs::write(self.path().join(name), bytes).expect("room");
+            fs::write(self.path().join(name), bytes).expect("there is room");
         }
     }
 
@@ -204,7 +205,7 @@ fn npz(arrays: &[(&str, Vec<u8>)]) -> Vec<u8> {
         archive
             .start_file(format!("{name}.npy"), options)
             .expect("a name");
-        archive.write_all(bytes).expect("room");
+        archive.write_all(bytes).expect("there is room");
     }
     archive.finish().expect("an archive").into_inner()
 }

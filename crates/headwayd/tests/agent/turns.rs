@@ -122,7 +122,7 @@ fn an_agent_with_new_policies_counts_as_awake() {
         .agent
         .borrow_mut()
         .take_policies(Some(policies), SavedStates::default());
-    taken.expect("they fit");
+    taken.expect("they fit together");
     asked.turn(|reading| {
         if reading == 0 {
             assert_eq!(asked.kernel.settings().is_awake, 1);

@@ -99,7 +99,7 @@ pub fn npz(arrays: &[(&str, Vec<u8>)]) -> Vec<u8> {
         archive
             .start_file(format!("{name}.npy"), options)
             .expect("a name");
-        archive.write_all(bytes).expect("room");
+        archive.write_all(bytes).expect("there is room");
     }
     archive.finish().expect("an archive").into_inner()
 }

@@ -108,7 +108,7 @@ fn segments_follow_algorithms_3_and_4() {
             under_way.push_back((agent.partial_action(1.0), at_update + awaited.len() - 1));
         }
         while under_way.len() > 30 {
-            let (number, index) = under_way.pop_front().expect("it is there");
+            let (number, index) = under_way.pop_front().expect("an action is under way");
             agent.feedback(number, &[1.0]);
             awaited[index - at_update] -= 1;
         }

@@ -312,7 +312,7 @@ mod tests {
         }
         assert_eq!(monitor.next_result(), None, "not over");
         monitor.close();
-        monitor.next_result().expect("over").expect("a result")
+        monitor.next_result().expect("the interval is over").expect("a result")
     }
 
     /// By hand: 5% above a link of 12 Mbit/s adds 0.05 ms of queue a millisecond.
@@ -440,7 +440,7 @@ mod tests {
                     false => monitor.on_lost(&fates(i).1),
                 }
             }
-            let result = monitor.next_result().expect("over");
+            let result = monitor.next_result().expect("the interval is over");
             assert_eq!(result.map(|s| s.rtt_mean_s), mean, "{arrive}, {trusted}");
             assert!(result.is_none_or(|s| s.loss == 1.0 - arrive as f64 / 10.0));
         }
@@ -457,7 +457,7 @@ mod tests {
                 monitor.on_acked(&acked(i, now, tag), Some(MS * 40));
             }
             monitor.close();
-            let result = monitor.next_result().expect("over");
+            let result = monitor.next_result().expect("the interval is over");
             assert_eq!(result.is_some(), counts, "a packet in {gap} ms");
         }
     }

@@ -137,11 +137,11 @@ fn a_policy_with_the_same_features_keeps_the_observations() {
     let served = |spec: &str| Arc::new(PolicySpec::read(spec).expect("a model of ours"));
     let next = flow.policy_of(served("owl:online=true"), None);
     assert_eq!(flow.policy(), Some("owl"));
-    flow.take_policy(next.expect("a policy").expect("another"));
+    flow.take_policy(next.expect("a policy").expect("another policy"));
     assert_eq!(flow.policy(), Some("owl:online=true"));
     assert!(flow.learned().is_some());
     let next = flow.policy_of(served("aurora"), None);
-    flow.take_policy(next.expect("a policy").expect("another"));
+    flow.take_policy(next.expect("a policy").expect("another policy"));
     assert_eq!(flow.policy(), Some("aurora"));
 }
 
@@ -183,7 +183,7 @@ fn another_policy_counts_gradient_steps_and_decisions_from_zero() {
     for spec in ["owl:online=true:epsilon=0.02", "owl"] {
         let mut flow = taught();
         let next = flow.policy_of(served(spec), None).expect("a policy");
-        flow.take_policy(next.expect("another"));
+        flow.take_policy(next.expect("another policy"));
         assert_eq!(flow.policy(), Some(spec));
         assert_eq!((flow.experience(), flow.decisions), (0, 0));
     }
@@ -249,7 +249,7 @@ fn program_learns_that_no_policy_decides() {
     assert!(flow.policy().is_none() && !flow.has_clock());
     let served = Arc::new(PolicySpec::read("rax").expect("rax"));
     let next = flow.policy_of(served, None).expect("a policy");
-    flow.take_policy(next.expect("another"));
+    flow.take_policy(next.expect("another policy"));
     assert_eq!(flow.policy(), Some("rax"));
 }
 
@@ -266,7 +266,7 @@ fn each_answer_says_whether_its_policy_learns() {
     let mut flow = flow("owl:online=true");
     let served = Arc::new(PolicySpec::read("owl").expect("a model of ours"));
     let next = flow.policy_of(served, None).expect("a policy");
-    flow.take_policy(next.expect("another"));
+    flow.take_policy(next.expect("another policy"));
     assert_eq!(flags(&mut flow, 2000), 0, "after a reload");
     assert_eq!(flags(&mut Flow::without_policy(&Open::default()), 1000), 0);
 }
@@ -318,7 +318,7 @@ fn another_learner_does_not_see_the_flows_history() {
         });
         let served = Arc::new(PolicySpec::read("rax:alpha=2").expect("rax"));
         let next = flow.policy_of(served, None).expect("a policy");
-        flow.take_policy(next.expect("another"));
+        flow.take_policy(next.expect("another policy"));
         flow.on_record(&full(3001, 40, Record::ASKS));
         let (slot, _) = flow.decide(&[], us(3001), us(3001), None);
         assert_eq!(slot.values[0], 40, "after {before}");

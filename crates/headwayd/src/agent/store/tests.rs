@@ -61,10 +61,16 @@ fn a_saved_file_is_whole_and_only_its_owner_may_read_it() {
     store.keep(&served, PUBLIC, learned.clone(), &offer(1000));
     store.save();
     store.finish();
-    let files: Vec<_> = fs::read_dir(folder.path()).expect("it is there").collect();
+    let files: Vec<_> = fs::read_dir(folder.path())
+        .expect("the file exists")
+        .collect();
     assert_eq!(files.len(), 1);
     let file = folder.path().join(file_name(&served, PUBLIC));
-    let mode = file.metadata().expect("it is there").permissions().mode();
+    let mode = file
+        .metadata()
+        .expect("the file exists")
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
     let mut again = Store::new(Some(folder.path().to_owned()));
     assert_eq!(
@@ -73,7 +79,7 @@ fn a_saved_file_is_whole_and_only_its_owner_may_read_it() {
     );
     // Without anything new, nothing is written. A flow that ends late with little experience is not
     // new either.
-    fs::remove_file(&file).expect("it is there");
+    fs::remove_file(&file).expect("the file exists");
     for experience in [1000, 1] {
         store.keep(&served, PUBLIC, vec![1], &offer(experience));
         store.save();
@@ -294,9 +300,9 @@ fn a_file_that_could_not_be_written_is_written_later() {
 }
 
 fn files(folder: &Folder) -> Vec<String> {
-    let entries = fs::read_dir(folder.path()).expect("it is there");
+    let entries = fs::read_dir(folder.path()).expect("the file exists");
     let mut names: Vec<String> = entries
-        .map(|entry| entry.expect("it is there").file_name())
+        .map(|entry| entry.expect("the file exists").file_name())
         .map(|name| name.into_string().expect("plain letters"))
         .collect();
     names.sort();
@@ -340,7 +346,7 @@ fn a_refused_file_is_set_aside_and_never_overwritten() {
     for (served, bytes) in [(&owl, vec![0; 7]), (&rax, newer.into_bytes())] {
         let folder = Folder::new("aside");
         let name = file_name(served, PUBLIC);
-        fs::write(folder.path().join(&name), &bytes).expect("room");
+        fs::write(folder.path().join(&name), &bytes).expect("there is room");
         keeps_after_refusal(&folder, served);
         let [kept, refused] = &files(&folder)[..] else {
             panic!("{:?}", files(&folder))
@@ -350,14 +356,14 @@ fn a_refused_file_is_set_aside_and_never_overwritten() {
         assert_eq!(stem, name);
         assert!(time.parse::<u64>().expect("a time") > 1_700_000_000);
         assert_eq!(
-            fs::read(folder.path().join(refused)).expect("it is there"),
+            fs::read(folder.path().join(refused)).expect("the file exists"),
             bytes
         );
         // The next agent starts from the new file. A second refused file does not replace the
         // first.
         let mut again = Store::new(Some(folder.path().to_owned()));
         assert!(again.learned(served, PUBLIC).is_some());
-        fs::write(folder.path().join(&name), b"wrong again").expect("room");
+        fs::write(folder.path().join(&name), b"wrong again").expect("there is room");
         keeps_after_refusal(&folder, served);
         assert_eq!(files(&folder).len(), 3);
     }
@@ -375,7 +381,7 @@ fn a_file_from_before_there_were_classes_is_not_used() {
         let digest = sha256(format!("{}\n{spec}", served.model_id()).as_bytes());
         let id = served.model_id().replace(['@', '.'], "-");
         let old = format!("{id}-{}.learned", &digest[..16]);
-        fs::write(folder.path().join(&old), learned(&served)).expect("room");
+        fs::write(folder.path().join(&old), learned(&served)).expect("there is room");
         let mut store = Store::new(Some(folder.path().to_owned()));
         store.take(SavedStates::read(folder.path(), &policies));
         let prefix = Class::Prefix(prefix.parse().expect("a prefix"));
@@ -387,7 +393,7 @@ fn a_file_from_before_there_were_classes_is_not_used() {
         };
         assert!(aside.starts_with(&format!("{old}.refused-")), "{aside}");
         assert_eq!(
-            fs::read(folder.path().join(aside)).expect("it is there"),
+            fs::read(folder.path().join(aside)).expect("the file exists"),
             learned(&served)
         );
     }
@@ -401,7 +407,7 @@ fn unreadable_files_are_set_aside_at_the_start() {
     let prefix = Class::Prefix("10.0.0.0/8".parse().expect("a prefix"));
     let other = Class::Prefix("10.1.0.0/16".parse().expect("a prefix"));
     for class in [prefix, other, PUBLIC, Class::Private] {
-        fs::write(folder.path().join(file_name(&served, class)), b"wrong").expect("room");
+        fs::write(folder.path().join(file_name(&served, class)), b"wrong").expect("there is room");
     }
     SavedStates::read(folder.path(), &policies);
     let refused = |class| {
@@ -422,11 +428,11 @@ fn flows_start_from_states_that_another_thread_has_read() {
     let (folder, served) = (Folder::new("another-thread"), served());
     let policies = Policies::read([served.spec()]).expect("policies");
     let file = folder.path().join(file_name(&served, PUBLIC));
-    fs::write(&file, learned(&served)).expect("room");
+    fs::write(&file, learned(&served)).expect("there is room");
     let read = || SavedStates::read(folder.path(), &policies);
     let saved = std::thread::scope(|scope| scope.spawn(read).join()).expect("no panic");
     // A file that is gone shows that the store does not read it again.
-    fs::remove_file(&file).expect("it is there");
+    fs::remove_file(&file).expect("the file exists");
     let mut store = Store::new(Some(folder.path().to_owned()));
     store.take(saved.clone());
     assert_eq!(experience(&store, &served, PUBLIC), 0);
@@ -463,13 +469,13 @@ fn a_file_without_permission_to_read_is_set_aside() {
     without_privileges(|| {
         let (folder, served) = (Folder::new("unreadable"), served());
         let file = folder.path().join(file_name(&served, PUBLIC));
-        fs::write(&file, learned(&served)).expect("room");
+        fs::write(&file, learned(&served)).expect("there is room");
         set_mode(&file, 0o000);
         keeps_after_refusal(&folder, &served);
         assert_eq!(files(&folder).len(), 2);
         let aside = folder.path().join(&files(&folder)[1]);
         set_mode(&aside, 0o600);
-        assert_eq!(fs::read(aside).expect("it is there"), learned(&served));
+        assert_eq!(fs::read(aside).expect("the file exists"), learned(&served));
     });
 }
 
@@ -478,7 +484,7 @@ fn a_refused_file_that_cannot_be_renamed_is_neither_overwritten_nor_removed() {
     without_privileges(|| {
         let (folder, served) = (Folder::new("stays"), served());
         let file = folder.path().join(file_name(&served, PUBLIC));
-        fs::write(&file, b"wrong").expect("room");
+        fs::write(&file, b"wrong").expect("there is room");
         set_mode(folder.path(), 0o500);
         let mut store = keeps_after_refusal(&folder, &served);
         assert!(!store.wants(&served, PUBLIC, &offer(u64::MAX)));
@@ -489,7 +495,7 @@ fn a_refused_file_that_cannot_be_renamed_is_neither_overwritten_nor_removed() {
         store.save();
         store.finish();
         assert_eq!(files(&folder).len(), 1);
-        assert_eq!(fs::read(file).expect("it is there"), b"wrong");
+        assert_eq!(fs::read(file).expect("the file exists"), b"wrong");
     });
 }
 
@@ -535,7 +541,7 @@ fn a_second_agent_may_not_use_the_folder_of_the_first() {
 fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     let (folder, served) = (Folder::new("for-a-while"), served());
     let file = folder.path().join(file_name(&served, PUBLIC));
-    std::os::unix::fs::symlink(&file, &file).expect("room");
+    std::os::unix::fs::symlink(&file, &file).expect("there is room");
     let mut store = keeps_after_refusal(&folder, &served);
     assert!(!store.wants(&served, PUBLIC, &offer(u64::MAX)));
     store.forget(&served, PUBLIC, 1, None);
@@ -543,8 +549,8 @@ fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     assert_eq!(files(&folder), [file_name(&served, PUBLIC)]);
     assert!(file.is_symlink(), "it is not overwritten");
     assert!(store.learned(&served, PUBLIC).is_none());
-    fs::remove_file(&file).expect("it is there");
-    fs::write(&file, learned(&served)).expect("room");
+    fs::remove_file(&file).expect("the file exists");
+    fs::write(&file, learned(&served)).expect("there is room");
     let known = learned(&served);
     // No flow waits for the disk again, also if other states are saved.
     store.save();
@@ -563,7 +569,7 @@ fn a_long_spec_has_a_short_file_name_of_its_own() {
     for file in fs::read_dir(models).expect("a model of ours") {
         let file = file.expect("a file").path();
         let name = file.file_name().expect("a name");
-        fs::copy(&file, Path::new(&long).join(name)).expect("room");
+        fs::copy(&file, Path::new(&long).join(name)).expect("there is room");
     }
     let long = format!("owl:online=true:model={long}");
     let [long, short] =

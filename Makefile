@@ -207,7 +207,7 @@ build/train.stamp: pyproject.toml uv.lock | tools $(UV)
 	@touch $@
 
 build/ray.stamp: pyproject.toml uv.lock | tools $(UV)
-	@echo "make: installing the locked dependencies with Ray into build/ray (1 GB, some minutes)"
+	@echo "make: installing the locked dependencies with Ray into build/ray (1.3 GB, some minutes)"
 	@UV_PROJECT_ENVIRONMENT="$(CURDIR)/build/ray" $(UV) sync --quiet --locked --no-install-project --extra ray \
 		--python "$(PYTHON)"
 	@touch $@

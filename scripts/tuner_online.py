@@ -2,12 +2,12 @@
 
     build/train/bin/python scripts/tuner_online.py [FOLDER]
 
-Each of the five PPO trainings serves eight simulated flows for three hours of simulated time, by the
-host's own rows and the agent's own `LearningPolicy`, and learns from what comes of its decisions.
-Then its policy is frozen, and compared with what it was before on paths that it has not seen. It
-does so on figure 3's paths, which it was trained for, and on faster and longer ones, which it was
-not. Intervals are over trainings. It takes about half an hour on two cores. After an interruption
-the same command continues with the trainings that are missing.
+Each of the five PPO trainings serves eight simulated flows for three hours of simulated time. The
+rows are a host's (`FlowRow`), and an agent's `LearningPolicy` decides and learns from the results.
+Then its policy is frozen and compared, on paths that it has not seen, with what it was before. This
+is done on figure 3's paths, which are in the range of the training, and on faster and longer paths,
+which are not. Intervals are over trainings. It takes about half an hour on two cores. After an
+interruption the same command continues with the trainings that are missing.
 """
 
 import sys
@@ -54,7 +54,8 @@ gap = "3s..5s"
 rate = "10Mbps..50Mbps"
 delay = "25ms..100ms"
 """
-"""Figure 3's scenario with paths outside the range of the trainings (1 to 10 Mbit/s, 10 to 50 ms)."""
+"""Figure 3's scenario with paths outside the range of the trainings: 1 to 10 Mbit/s, 10 to 50
+ms."""
 SEEDS = range(2, 7)
 """The trainings; the shipped one, seed 1, is not among them, as in the figures."""
 FLOWS, HOURS = 8, (1, 3)

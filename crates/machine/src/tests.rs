@@ -117,7 +117,7 @@ fn a_tun_device_that_is_something_else() {
 }
 
 #[test]
-fn a_tun_device_that_cannot_be_made() {
+fn an_error_says_why_a_tun_device_cannot_be_made() {
     let place = Place::new(&[]);
     let without = place.machine(0, ALL & !(1 << Capability::NetAdmin as u32));
     documented(
@@ -388,7 +388,7 @@ fn rights_to_bpf() {
 }
 
 #[test]
-fn kernels_without_what_bpf_needs() {
+fn an_error_says_what_a_kernel_lacks_for_bpf() {
     const CALL: (&str, &str) = ("/proc/sys/kernel/unprivileged_bpf_disabled", "2\n");
     const NETWORK: (&str, &str) = ("/proc/self/ns/net", "");
     const TYPES: &str = "/sys/kernel/btf/vmlinux";

@@ -159,10 +159,9 @@ def verdicts(rounds: Sequence[Round], schemes: Sequence[str]) -> list[Verdict]:
 
 
 def in_one_sentence(found: Sequence[Verdict]) -> str:
-    """What verdicts come to: where each scheme is better than the first one, or worse.
+    """What verdicts come to: where each scheme is better than the first one, worse or equal.
 
-    Where its measures disagree, the sentence says so. Differences within a measure's margin are
-    neither better nor worse.
+    Differences within a measure's margin count as equal.
 
     Args:
         found: The verdicts of `verdicts`, at least one.
@@ -175,33 +174,23 @@ def in_one_sentence(found: Sequence[Verdict]) -> str:
         are_few = "1 round is too few" if rounds == 1 else f"{rounds} rounds are too few"
         return f"{are_few} to compare {_listed(list(by_scheme))} with {against} over this path."
     said = "; ".join(_in_one_clause(own) for own in by_scheme.values())
-    return f"Over this path {said}; {rounds} rounds."
+    return f"Over this path, in {rounds} rounds against {against}: {said}."
 
 
 def _in_one_clause(found: Sequence[Verdict]) -> str:
-    """What the verdicts of one scheme come to."""
-    scheme, against = found[0].scheme, found[0].against
-    better = [_apart(one) for one in found if one.zone is Zone.BETTER]
-    worse = [_apart(one) for one in found if one.zone is Zone.WORSE]
-    same = [one.measure.title for one in found if one.zone is Zone.EQUAL]
+    """What the verdicts of one scheme come to, without numbers."""
+    scheme = found[0].scheme
+    by_word = {
+        word: [one.measure.title for one in found if one.zone in zones]
+        for word, zones in (("better", {Zone.BETTER}), ("worse", {Zone.WORSE}), ("equal", {Zone.EQUAL}))
+    }
+    shown = [f"{word} in {_listed(titles)}" for word, titles in by_word.items() if titles]
     open_ = [one.measure.title for one in found if one.zone in OPEN]
-    if better and worse:
-        said = f"the measures of {scheme} and {against} disagree: {scheme} was better in "
-        said += f"{_listed(better)}, and worse in {_listed(worse)}"
-    elif better or worse:
-        how = "better" if better else "worse"
-        said = f"{scheme} was {how} than {against} in {_listed(better or worse)}"
-    else:
-        said = f"no difference between {scheme} and {against} was shown beyond the margins"
-    rest = [f"the same {_listed(same)}"] if same else []
-    rest += [f"no verdict on {_listed(open_)}"] if open_ else []
-    return f"{said}, with {', and '.join(rest)}" if rest else said
-
-
-def _apart(verdict: Verdict) -> str:
-    """By how much the scheme is better or worse in a measure, with the interval of that."""
-    size, ends, word = _difference(verdict.measure, verdict.difference)
-    return f"{verdict.measure.title} ({size} {word}, {ends})"
+    if not shown:
+        return f"no verdict on the {_listed(open_)} of {scheme}"
+    *first, last = shown
+    said = f"{scheme} was {', '.join(first)}, and {last}" if first else f"{scheme} was {last}"
+    return f"{said}, with no verdict on {_listed(open_)}" if open_ else said
 
 
 def _listed(words: Sequence[str]) -> str:

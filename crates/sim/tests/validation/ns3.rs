@@ -123,7 +123,7 @@ fn one_percent_of_random_loss() {
 /// 12 Mbit/s, 120 ms, buffers of a half, one and two BDP: utilisation and loss as on Rax's link,
 /// the mean queue to 10%.
 #[test]
-fn larger_buffers() {
+fn larger_buffers_agree_with_ns3() {
     for (buffer, scheme, class, utilisation, loss, queue_ms) in [
         (60, "newreno", "TcpNewReno", 0.9590, 7.6e-5, 24.3),
         (60, "newreno", "TcpLinuxReno", 0.9687, 7.9e-5, 24.9),

@@ -278,7 +278,7 @@ fn rmcat_flows_of_one_kind_share_equally() {
 /// RFC 8867 §5.5: five flows of 20 to 300 ms share 4 Mbit/s. The test requires that each has half
 /// of its share.
 #[test]
-fn rmcat_round_trips() {
+fn flows_over_long_round_trips_have_half_of_their_share() {
     let mut network = slow(4000, 0, 300, 1200);
     network.nodes = (0..7).map(|i| i.to_string()).collect();
     let (rate, none) = (RateSpec::Fixed(Rate::from_mbps(4.0)), Duration::ZERO);

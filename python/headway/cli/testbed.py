@@ -3,24 +3,18 @@
 import json as js
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headway import ending
-from headway._native import RunError, UsageError
+from headway._native import UsageError
 from headway.cli.usage import Json
 
 if TYPE_CHECKING:
     from headway.testbed.bed import Bed
     from headway.testbed.topology import Topology
-
-ENDS_WITHIN_S = 2.0
 
 
 def run(
@@ -58,6 +52,7 @@ def run(
     """
     from headway.extras import need
     from headway.testbed import bed, wires
+    from headway.testbed.play import play
     from headway.testbed.topology import load as load_topology
 
     network = load_topology(topology)
@@ -70,7 +65,8 @@ def run(
     one = bed.Bed(network, known=known, load=load, seed=seed)
     report: dict[str, int] = {}
     try:
-        code = _run(one, program, peer, network)
+        _set_up(one, network)
+        code = play(one, program, peer, lambda line: _say(f"warning: {line}"))
     finally:
         # An interruption must not leave a testbed that is half removed.
         ending.ignore()
@@ -82,7 +78,7 @@ def run(
     return code
 
 
-def _run(one: "Bed", program: list[str], peer: str | None, network: "Topology") -> int:
+def _set_up(one: "Bed", network: "Topology") -> None:
     from headway.cli.progress import progress_of
 
     for number in one.claim.removed:
@@ -93,40 +89,6 @@ def _run(one: "Bed", program: list[str], peer: str | None, network: "Topology") 
     _say(f"{count}; path {' '.join(network.route)}")
     known = f"netwatch reads {len(one.known)} of {len(network.route)}: {' '.join(one.known) or 'none'}"
     _say(f"base RTT {1e3 * network.base_rtt_s:g} ms, {1e3 * one.measured_rtt_s:.1f} ms measured; {known}")
-    if peer:
-        one.run(one.destination, ["sh", "-c", peer])
-    process = one.run(one.source, program)
-
-    def ask() -> None:
-        # The terminal sends Ctrl-C to the program too.
-        number = ending.exit_code() - 128
-        if number != signal.SIGINT or not sys.stdin.isatty():
-            with suppress(ProcessLookupError):
-                process.send_signal(number)
-
-    ending.on_request(ask)
-    code = _ended(process)
-    try:
-        one.check()
-    except RunError as error:
-        _say(f"warning: {str(error).removeprefix('testbed: ')}; the program may have had no network meanwhile")
-    return code
-
-
-def _ended(process: "subprocess.Popen[bytes]") -> int:
-    """Returns the exit code of a program, as a shell has it.
-
-    A program that ignores the signal is killed.
-    """
-    asked_s: float | None = None
-    while True:
-        with suppress(subprocess.TimeoutExpired):
-            code = process.wait(0.1)
-            return code if code >= 0 else 128 - code
-        if asked_s is None and ending.is_asked() and ending.exit_code() != 128 + signal.SIGINT:
-            asked_s = time.monotonic()
-        if asked_s is not None and time.monotonic() - asked_s > ENDS_WITHIN_S:
-            process.kill()
 
 
 def _say(line: str) -> None:

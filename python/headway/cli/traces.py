@@ -200,34 +200,11 @@ def plot(
     interval: Annotated[str, typer.Option(help="Interval over which rates are averaged.")] = "500ms",
 ) -> None:
     """Draw the rate of traces over time."""
-    step = seconds(interval, "--interval")
-    from headway.files import called, given, make_parent, not_over, replaceable, write_atomic
+    from headway.files import given
+    from headway.report.trace_rates import draw
 
     path = given(out)
-    not_over(path, map(Path, traces), "--out")
-    # A pipe or device gets an SVG.
-    if replaceable(path) and path.suffix.lower() not in (".svg", ".png"):
-        raise UsageError(f"--out {out}: not a picture; give a name that ends in .svg or .png")
-    from headway.traces import doubts, drawn_every, open_trace
-
-    found = {name: open_trace(name, "whole") for name in traces}
-    for name, trace in found.items():
-        for doubt in doubts(trace):
-            print(f"headway: warning: {called(name)}: {doubt}", file=sys.stderr)
-    if (longer := drawn_every(found.values(), step)) > step:
-        print(
-            f"headway: warning: --interval {interval}: too short for a picture; rates are drawn as "
-            f"means over {longer:g} s",
-            file=sys.stderr,
-        )
-        step = longer
-    rates = {shown(called(name)): trace.rates_mbps(step) for name, trace in found.items()}
-
-    from headway.report.lines import rates_over_time
-    from headway.report.svg import png, standalone
-
-    make_parent(path, "--out")
-    chart = rates_over_time(rates, step)
-    write_atomic(path, png(chart) if path.suffix.lower() == ".png" else standalone(chart))
+    for note in draw(traces, path, seconds(interval, "--interval")):
+        print(f"headway: warning: {note}", file=sys.stderr)
     results_in(path, "the picture is")
     print(shown(path), file=report_stream(path))

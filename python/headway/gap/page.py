@@ -80,9 +80,13 @@ def circumstances(rows: Sequence[Row]) -> list[str]:
     unfit = sum(r["unfit"] for r in worlds)
     left_out = f"{unfit} of them unfit and left out" if unfit else "none of them unfit"
     lateness = f"; p99 lateness of the emulator at most {max(late):.3g} ms" if late else ""
+    examples = dict.fromkeys(r["why_unfit"] for r in worlds if r["unfit"])
     return [
         f"{_count(rows)}, {left_out}{lateness}. {when}, {machines}, Headway {versions}.",
-        *(f"An example of an unfit run: {why}." for why in dict.fromkeys(r["why_unfit"] for r in worlds if r["unfit"])),
+        *(
+            f"An example of an unfit run: {why}."
+            for why in dict.fromkeys(r["why_unfit"] for r in worlds if r["unfit"])
+        ),
         *(f"{line}." for line in guards(rows)),
     ]
 

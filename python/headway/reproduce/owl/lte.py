@@ -52,6 +52,8 @@ INTERVALS = (
 )
 OWL = ("owl",)
 SCALE = (
+    "Power is throughput divided by mean one-way delay. Utility is Eq. 7 of the paper: throughput less losses "
+    "and less half the logarithm of RTT over minimum RTT. "
     "Eq. 7 is in Mbit/s, so the rate dominates it: Cubic has a high utility on T-Mobile with "
     "seconds of delay. Owl was trained on a scaled form of Eq. 7 (docs/decisions/0031)."
 )

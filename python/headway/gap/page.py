@@ -83,10 +83,7 @@ def circumstances(rows: Sequence[Row]) -> list[str]:
     examples = dict.fromkeys(r["why_unfit"] for r in worlds if r["unfit"])
     return [
         f"{_count(rows)}, {left_out}{lateness}. {when}, {machines}, Headway {versions}.",
-        *(
-            f"An example of an unfit run: {why}."
-            for why in dict.fromkeys(r["why_unfit"] for r in worlds if r["unfit"])
-        ),
+        *(f"An example of an unfit run: {why}." for why in examples),
         *(f"{line}." for line in guards(rows)),
     ]
 

@@ -7,8 +7,10 @@ import pytest
 from tune_cluster import (
     AGENTS,
     DEFAULT,
+    OF_MODEL,
     PATIENCE_S,
     RESTORE_S,
+    STALL_S,
     T2_S,
     TUNED,
     Cluster,
@@ -48,52 +50,65 @@ def test_four_agents_serve_fifty_hosts(cluster):
         account_for(host)
 
 
-def lost(cluster, number, until_back):
+def lost(cluster, agent, lose, until_back):
     """Hosts whose agent has ended restore defaults within the stated time.
 
-    Others do not notice. Then the agent is back.
+    Others do not notice. Then the agent is back. No flow stalls.
     """
-    others = [host for n in (1, 2, 3) for host in cluster.hosts(n)]
-    count = len(hosts_of(0))
-    before = {host["name"]: host["counters"] for host in cluster.hosts(0)}
-    number()
-    until(lambda: are(cluster.hosts(0), count, DEFAULT), cluster)
-    for host in cluster.hosts(0):
+    rest = [n for n in range(AGENTS) if n != agent]
+    others = [host for n in rest for host in cluster.hosts(n)]
+    count = len(hosts_of(agent))
+    before = {host["name"]: host["counters"] for host in cluster.hosts(agent)}
+    lose()
+    until(lambda: are(cluster.hosts(agent), count, DEFAULT), cluster)
+    for host in cluster.hosts(agent):
         assert host["counters"]["restores_silence"] == before[host["name"]].get("restores_silence", 0) + 1
         assert host["restored_after_s"] >= RESTORE_S
         assert host["counters"]["samples"] > before[host["name"]]["samples"], "it goes on watching"
     until_back()
-    until(lambda: are(cluster.hosts(0), count, TUNED), cluster)
-    for host in cluster.hosts(0):
+    answered = {host["name"]: host["counters"]["stats_answered"] for host in cluster.hosts(agent)}
+    until(lambda: are_tuned(cluster.hosts(agent), agent, answered), cluster)
+    for host in cluster.hosts(agent):
         account_for(host)
         assert host["counters"]["agents_lost"] >= before[host["name"]].get("agents_lost", 0) + 1
-    now = {host["name"]: host for n in (1, 2, 3) for host in cluster.hosts(n)}
+    now = {host["name"]: host for n in rest for host in cluster.hosts(n)}
     for host in others:
         restored = (one["counters"].get("restores_silence", 0) for one in (now[host["name"]], host))
         assert len(set(restored)) == 1, "others noticed nothing"
+    assert_no_flow_stalled(cluster)
 
 
-def test_an_agent_is_killed_and_started_again(cluster):
-    lost(cluster, lambda: cluster.kill("agent-0"), lambda: cluster.start("agent-0"))
-    again = cluster.status("agent-0")
+def assert_no_flow_stalled(cluster):
+    stalls = {host["name"]: host["longest_stall_s"] for host in cluster.hosts()}
+    assert max(stalls.values()) < STALL_S, stalls
+
+
+@pytest.mark.parametrize("number", [0, OF_MODEL], ids=["fixed windows", "a model"])
+def test_an_agent_is_killed_and_started_again(cluster, number):
+    name = f"agent-{number}"
+    lost(cluster, number, lambda: cluster.kill(name), lambda: cluster.start(name))
+    again = cluster.status(name)
     # A host without a message for 1.5 s, as on a busy machine, joins again.
-    assert again["counters"]["hosts_joined"] >= len(hosts_of(0))
+    assert again["counters"]["hosts_joined"] >= len(hosts_of(number))
     # Its neighbour shares with it again.
-    until(lambda: cluster.status("agent-0")["neighbours"], cluster)
+    until(lambda: cluster.status(name)["neighbours"], cluster)
 
 
-def test_an_agent_hangs_and_continues(cluster):
-    before = cluster.status("agent-0")
+@pytest.mark.parametrize("number", [0, OF_MODEL], ids=["fixed windows", "a model"])
+def test_an_agent_hangs_and_continues(cluster, number):
+    name = f"agent-{number}"
+    before = cluster.status(name)
     lost(
         cluster,
-        lambda: cluster.signal("agent-0", signal.SIGSTOP),
-        lambda: cluster.signal("agent-0", signal.SIGCONT),
+        number,
+        lambda: cluster.signal(name, signal.SIGSTOP),
+        lambda: cluster.signal(name, signal.SIGCONT),
     )
-    after = cluster.status("agent-0")
+    after = cluster.status(name)
     assert after["instance"] == before["instance"]
     # The agent misses exactly the messages that hosts did not send, or lost with a connection.
     missed = after["counters"].get("stats_missed", 0) - before["counters"].get("stats_missed", 0)
-    hosts = cluster.hosts(0)
+    hosts = cluster.hosts(number)
     unsent = sum(host["counters"].get(key, 0) for host in hosts for key in ("stats_unsent", "stats_lost"))
     # An agent that was stopped for longer than it remembers hosts counts none of theirs.
     forgotten = after["counters"].get("hosts_forgotten", 0) - before["counters"].get("hosts_forgotten", 0)
@@ -124,6 +139,7 @@ def test_hosts_are_killed_and_started_again(cluster):
     for name in names:
         host = cluster.status(name)
         assert host["counters"]["restores_start"] == 1, "what the one before left is not kept"
+    assert_no_flow_stalled(cluster)
 
 
 def test_hosts_hang_and_continue(cluster):
@@ -148,6 +164,7 @@ def test_hosts_hang_and_continue(cluster):
     until(lambda: are(cluster.hosts(2), len(hosts_of(2)), TUNED), cluster)
     for host in cluster.hosts(2):
         account_for(host)
+    assert_no_flow_stalled(cluster)
 
 
 def test_status_shows_all_hosts(cluster, run):

@@ -20,6 +20,9 @@ OF_MODEL, MODEL = 3, "bbr-tuner-ppo-v1"
 """The number of the agent that decides by a model; the others set fixed windows."""
 T2_S, RESTORE_S = 0.5, 5.0
 """A machine that stalls for `RESTORE_S` looks like a missing agent for this time."""
+STALL_S = 1.0
+"""A flow that delivers nothing for this simulated time stalls. Its longest RTT without a queue is
+0.05 s."""
 PATIENCE_S = 60
 """An event that does not happen within this time counts as hanging."""
 
@@ -69,10 +72,10 @@ class Cluster:
         role, n = name.split("-")
         words = [role, "--name", name, "--socket", f"{self.folder}/{name}.sock"]
         if role == "agent":
-            beside = self.urls[(int(n) + 1) % AGENTS]
+            following = self.urls[(int(n) + 1) % AGENTS]
             decides = ["--model", MODEL] if int(n) == OF_MODEL else ["--fixed", "rtprop_window=2s,btlbw_window=4"]
             words += ["--bind", self.urls[int(n)], *decides]
-            words += ["--neighbours", beside, "--share-every", "500ms"]
+            words += ["--neighbours", following, "--share-every", "500ms"]
         else:
             words += ["--agent", self.urls[int(n) % AGENTS], "--seed", str(1 + int(n))]
             words += ["--source", "simulated", "--scenario", "bbr-training-alone"]
@@ -131,9 +134,15 @@ def are(hosts, count, windows):
     return len(hosts) == count and all(one == windows for host in hosts for one in host["windows"].values())
 
 
-def are_tuned(hosts, agent):
+def are_tuned(hosts, agent, answered=None):
+    """Are the hosts of an agent tuned?
+
+    Windows of the agent with a model differ. Its hosts are tuned if it has answered them more often
+    than in `answered`, a count by host.
+    """
     if agent != OF_MODEL:
         return are(hosts, len(hosts_of(agent)), TUNED)
+    before = answered or {}
     return len(hosts) == len(hosts_of(agent)) and all(
-        host["counters"].get("stats_answered", 0) > 1 for host in hosts
+        host["counters"].get("stats_answered", 0) > before.get(host["name"], 1) for host in hosts
     )

@@ -444,6 +444,9 @@ class Host:
         }
         if windows is not None:
             status["windows"] = dict(windows)
+        stall_s = getattr(self.monitor, "longest_stall_s", None)
+        if stall_s is not None:
+            status["longest_stall_s"] = round(stall_s, 3)
         return status
 
 

@@ -137,6 +137,8 @@ class SimulatedFlows:
         )
         self._episode, self._seed = 0, seed
         self._time_s = 0.0
+        self.longest_stall_s = 0.0
+        """The longest simulated time in which a flow that sends delivered nothing, s."""
         self._wanted: dict[str, int] = {}
         self._begin()
 
@@ -154,7 +156,7 @@ class SimulatedFlows:
 
     def _begin(self) -> None:
         self._episode += 1
-        self._acked: dict[str, float] = {}
+        self._delivered: dict[str, tuple[float, float]] = {}
         self._env.reset(seed=self._seed if self._episode == 1 else None)
         self._wanted = {}
 
@@ -170,9 +172,19 @@ class SimulatedFlows:
         actions = {name: self._wanted.get(name, 0) for name in self._env.agents}
         _, _, _, _, infos = self._env.step(actions)
         self._time_s = max(self._time_s, max((info.get("time_s", 0.0) for info in infos.values()), default=0.0))
-        return [
-            self._stats(name, info) for name, info in infos.items() if info.get("dt", 0) > 0 and info["srtt_ms"] > 0
-        ]
+        present = {name: info for name, info in infos.items() if info.get("dt", 0) > 0 and info["srtt_ms"] > 0}
+        self._note_stalls(present)
+        return [self._stats(name, info) for name, info in present.items()]
+
+    def _note_stalls(self, present: Mapping[str, Mapping[str, float]]) -> None:
+        # A flow that comes back did not stall while it was away.
+        self._delivered = {name: last for name, last in self._delivered.items() if name in present}
+        for name, info in present.items():
+            packets, time_s = info["delivered_total_packets"], info["time_s"]
+            before, since_s = self._delivered.setdefault(name, (packets, time_s))
+            self.longest_stall_s = max(self.longest_stall_s, time_s - since_s)
+            if packets != before:
+                self._delivered[name] = packets, time_s
 
     def _stats(self, name: str, info: dict[str, float]) -> FlowStats:
         mss = int(info["mss_bytes"])

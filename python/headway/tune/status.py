@@ -49,6 +49,8 @@ class HostStatus(TypedDict):
     flows: list[TunedFlow]
     windows: NotRequired[dict[str, dict[str, float]]]
     """BBR's windows of simulated and made-up flows."""
+    longest_stall_s: NotRequired[float]
+    """Of simulated flows: the longest time in which a flow delivered nothing, in simulated s."""
 
 
 class KnownHost(TypedDict):

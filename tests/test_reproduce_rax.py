@@ -346,7 +346,7 @@ def test_figure_7_fails_where_a_resumed_flow_loses_at_first():
 
     def spiky(wanted, seed):
         run = good(wanted, seed)
-        if wanted.label == "both lives, alpha 4, rax-2":
+        if wanted.label == "before and after the restart, alpha 4, rax-2":
             # 1 Mbit is lost of about 184 sent in ten seconds, and of 5 in the first of them.
             run["series"]["lost_mbps"][BINS] = 1.0 if seed < spikes else 0.0
         return run
@@ -364,7 +364,7 @@ def test_figure_7_fails_where_a_resumed_flow_loses_at_first():
 
     def lossy(wanted, seed):
         run = good(wanted, seed)
-        if wanted.label == "both lives, alpha 4, rax-2":
+        if wanted.label == "before and after the restart, alpha 4, rax-2":
             lost = run["series"]["lost_mbps"]
             lost[BINS : BINS + 10] = [0.09 * sent for sent in run["series"]["sent_mbps"][BINS : BINS + 10]]
         return run

@@ -46,7 +46,7 @@ pub struct Path {
 pub enum News {
     /// The states of all paths, and how many states were refused because they are impossible.
     Paths {
-        heard: Time,
+        reported_at: Time,
         paths: PathTable,
         refused: u64,
     },
@@ -215,13 +215,13 @@ impl ToldPath {
     }
 }
 
-fn parse(event: &str, heard: Time) -> std::result::Result<News, String> {
+fn parse(event: &str, reported_at: Time) -> std::result::Result<News, String> {
     let told: Told = serde_json::from_str(event)
         .map_err(|why| format!("the states of paths are malformed: {why}"))?;
     let count = told.paths.len();
     let paths: Vec<Path> = told.paths.into_iter().filter_map(ToldPath::read).collect();
     Ok(News::Paths {
-        heard,
+        reported_at,
         refused: (count - paths.len()) as u64,
         paths: paths.into_iter().collect(),
     })
@@ -321,7 +321,7 @@ mod tests {
         for word in ["401", "refused"] {
             match hears.recv().unwrap() {
                 News::Silence(why) => assert!(why.contains(word), "{why}"),
-                News::Paths { .. } => panic!("something is heard"),
+                News::Paths { .. } => panic!("there is no report to expect"),
             }
         }
     }
@@ -339,7 +339,7 @@ mod tests {
                 .is_ok()
             {}
         });
-        let ended = source.hear(|_| panic!("something is heard"));
+        let ended = source.hear(|_| panic!("there is no report to expect"));
         let why = ended.unwrap_err();
         assert!(why.contains("16 MiB"), "{why}");
         server.join().unwrap();

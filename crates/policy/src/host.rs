@@ -21,7 +21,7 @@ pub struct Host<D> {
     pub guard: Option<FlowGuard>,
     /// The time from a decision until it takes effect.
     pub latency: Duration,
-    reporter: RecordBuilder,
+    records: RecordBuilder,
     /// Decisions that have not taken effect: when each arrives, the time of its request, and the
     /// decision.
     pending: VecDeque<(Time, Time, D)>,
@@ -35,7 +35,7 @@ impl<D: Copy> Host<D> {
             rtt: RttStats::default(),
             guard: None,
             latency,
-            reporter: RecordBuilder::new(setup.mss),
+            records: RecordBuilder::new(setup.mss),
             pending: VecDeque::new(),
         }
     }
@@ -69,7 +69,7 @@ impl<D: Copy> Host<D> {
 
     /// A packet was sent.
     pub fn on_sent(&mut self, base: &mut dyn CongestionControl, sent: &Sent) -> Tag {
-        self.reporter.on_sent(sent);
+        self.records.on_sent(sent);
         let mut tag = Tag::NONE;
         self.tell(base, |controller| tag = controller.on_sent(sent));
         tag
@@ -90,14 +90,14 @@ impl<D: Copy> Host<D> {
 
     /// The record of acknowledgements after which the flow's controller allows `control`.
     pub fn record(&mut self, feedback: &Feedback<'_>, control: &Control) -> Record {
-        self.reporter.on_feedback(feedback, control)
+        self.records.on_feedback(feedback, control)
     }
 
     /// The retransmission timer ran out.
     pub fn on_rto(&mut self, base: &mut dyn CongestionControl, rto: &Rto<'_>) -> Record {
         self.tell(base, |controller| controller.on_rto(rto));
         let control = self.controller(base).control();
-        self.reporter.on_rto(rto, &control)
+        self.records.on_rto(rto, &control)
     }
 
     /// Sends a decision, made now for a request of the time `requested`. It arrives after the

@@ -101,7 +101,7 @@ pub struct Flow {
     path_view: NetworkView,
     path_seen: Time,
     /// The time of the newest report of the network that the flow has looked at.
-    last_news: Time,
+    last_report: Time,
     /// The flow should learn, but the limit on learners was reached.
     pub is_refused: bool,
     /// The class of its destination.
@@ -172,7 +172,7 @@ impl Flow {
             path: String::new(),
             path_view: NetworkView::default(),
             path_seen: Time::ZERO,
-            last_news: Time::ZERO,
+            last_report: Time::ZERO,
             is_refused: false,
             class: Class::Public,
             has_ended_learning: false,
@@ -350,19 +350,19 @@ impl Flow {
 
     /// Takes the network's newest report about its path, once.
     pub fn on_network(&mut self, paths: &Paths) {
-        let Some(heard) = paths.heard().filter(|heard| *heard > self.last_news) else {
+        let Some(reported_at) = (paths.reported_at()).filter(|at| *at > self.last_report) else {
             return;
         };
-        self.last_news = heard;
+        self.last_report = reported_at;
         let Some(path) = paths.of(self.local.ip(), self.remote.ip()) else {
             return;
         };
         if self.path != path.name {
             self.path.clone_from(&path.name);
         }
-        (self.path_view, self.path_seen) = (path.view, heard);
+        (self.path_view, self.path_seen) = (path.view, reported_at);
         if let Driver::Policy(_, FlowPolicy::Net(decider)) = &mut self.driver {
-            decider.on_network(heard, &path.view);
+            decider.on_network(reported_at, &path.view);
         }
     }
 
@@ -499,7 +499,7 @@ impl Flow {
                         .map_or(action, |(a, agent)| agent.action.action(a.action));
                     tracing::trace!(flow = self.number, ?answer, seen = ?decider.interval(), "decides");
                 }
-                let told = if shadow.is_some() {
+                let sent = if shadow.is_some() {
                     Action::Nothing
                 } else {
                     action
@@ -510,7 +510,7 @@ impl Flow {
                     shadow.write(served, self.number, self.remote, &self.last, action);
                 }
                 let slot = match self.left {
-                    None => ActionSlot::of(told, tunables),
+                    None => ActionSlot::of(sent, tunables),
                     Some(_) => ActionSlot::leave(),
                 };
                 (slot, decider.due(), is_decision)
@@ -616,7 +616,7 @@ impl Flow {
             // network has told it nothing yet.
             _ => {
                 (self.driver, self.before, self.divergences) = (next, None, 0);
-                self.last_news = Time::ZERO;
+                self.last_report = Time::ZERO;
             }
         }
     }

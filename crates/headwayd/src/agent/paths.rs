@@ -11,7 +11,7 @@ use crate::system::clock;
 #[derive(Debug, Default)]
 pub struct Paths {
     paths: PathTable,
-    heard: Option<Time>,
+    reported_at: Option<Time>,
     events: u64,
     refused: u64,
     silences: u64,
@@ -24,7 +24,7 @@ impl Paths {
     pub fn take(&mut self, news: News) {
         match news {
             News::Paths {
-                heard,
+                reported_at,
                 paths,
                 refused,
             } => {
@@ -32,7 +32,7 @@ impl Paths {
                     tracing::info!("netwatch sends news again");
                 }
                 self.paths = paths;
-                self.heard = Some(heard);
+                self.reported_at = Some(reported_at);
                 self.events += 1;
                 self.refused += refused;
             }
@@ -47,8 +47,8 @@ impl Paths {
     }
 
     /// The time of the newest report.
-    pub fn heard(&self) -> Option<Time> {
-        self.heard
+    pub fn reported_at(&self) -> Option<Time> {
+        self.reported_at
     }
 
     /// The path from one address to another, if the newest report has it.
@@ -62,7 +62,7 @@ impl Paths {
         was_asked.then(|| {
             serde_json::json!({
                 "paths": self.paths.len(),
-                "age_s": self.heard.map(|heard| clock::now().since(heard).as_secs_f64()),
+                "age_s": self.reported_at.map(|at| clock::now().since(at).as_secs_f64()),
                 "events": self.events,
                 "refused": self.refused,
                 "silences": self.silences,
@@ -78,9 +78,9 @@ mod tests {
 
     use super::*;
 
-    fn heard(paths: Vec<Path>) -> News {
+    fn report_of(paths: Vec<Path>) -> News {
         News::Paths {
-            heard: Time::from_nanos(5),
+            reported_at: Time::from_nanos(5),
             paths: paths.into_iter().collect(),
             refused: 0,
         }
@@ -90,7 +90,7 @@ mod tests {
     fn silence_is_counted_and_keeps_the_last_report() {
         let mut paths = Paths::default();
         assert_eq!(paths.describe(), None);
-        paths.take(heard(vec![Path {
+        paths.take(report_of(vec![Path {
             name: "one".to_owned(),
             from: "0.0.0.0/0".parse().unwrap(),
             to: "0.0.0.0/0".parse().unwrap(),
@@ -105,7 +105,7 @@ mod tests {
         let told = paths.describe().unwrap();
         assert_eq!(told["silences"], 1);
         assert_eq!(told["silent_because"], "connection refused");
-        paths.take(heard(Vec::new()));
+        paths.take(report_of(Vec::new()));
         assert_eq!(
             paths.describe().unwrap()["silent_because"],
             serde_json::Value::Null

@@ -483,7 +483,7 @@ fn a_flow_says_how_much_of_its_path_is_known_and_how_old_that_is() {
         },
     };
     agent.on_network(News::Paths {
-        heard: at(2),
+        reported_at: at(2),
         paths: std::iter::once(path).collect(),
         refused: 0,
     });

@@ -98,7 +98,10 @@ fn sprout_in_an_infinite_queue() {
 /// algorithms.md §14.3 B.
 #[test]
 fn sprout_over_a_long_round_trip_is_compared_with_a_published_value() {
-    if !has_traces("sprout_over_a_long_round_trip_is_compared_with_a_published_value", &VERIZON[..1]) {
+    if !has_traces(
+        "sprout_over_a_long_round_trip_is_compared_with_a_published_value",
+        &VERIZON[..1],
+    ) {
         return;
     }
     let ours = graph(&hotnets(), VERIZON[0], "sprout");

@@ -61,11 +61,11 @@ def total(run: Run) -> float:
 def fig9(lab: Lab) -> FigureJob:
     """Draws totals and losses of one sender alone and of one of two, for all schemes."""
     specs = lab.available_schemes(RIVALS)
-    lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in COUNTS}
+    restarts = {n: restart_runs(lab, 4, f"rax-{n}") for n in COUNTS}
     others = {n: {name: runs_of(lab, name, spec, f"rax-{n}") for name, spec in specs.items()} for n in COUNTS}
     wanted = [one for of_count in others.values() for one in of_count.values()]
-    measured = split_restart_runs((yield [*(of.whole for of in lives.values()), *wanted]), list(lives.values()))
-    found = {n: {RAX: lives[n].first} | others[n] for n in COUNTS}
+    measured = split_restart_runs((yield [*(of.whole for of in restarts.values()), *wanted]), list(restarts.values()))
+    found = {n: {RAX: restarts[n].first} | others[n] for n in COUNTS}
     looks = looks_of([RAX, *specs])
     panels = [
         (
@@ -166,10 +166,10 @@ def is_outlier(run: Run) -> bool:
 
 def fig10(lab: Lab) -> FigureJob:
     """Draws totals and losses with each tradeoff, from nothing and resumed."""
-    lives = {(n, alpha): restart_runs(lab, alpha, f"rax-{n}") for n in COUNTS for alpha in ALPHAS}
-    measured = split_restart_runs((yield [of.whole for of in lives.values()]), list(lives.values()))
-    first = {n: {f"alpha {alpha:g}": lives[n, alpha].first for alpha in ALPHAS} for n in COUNTS}
-    again = {n: {f"alpha {alpha:g}": lives[n, alpha].again for alpha in ALPHAS} for n in COUNTS}
+    restarts = {(n, alpha): restart_runs(lab, alpha, f"rax-{n}") for n in COUNTS for alpha in ALPHAS}
+    measured = split_restart_runs((yield [of.whole for of in restarts.values()]), list(restarts.values()))
+    first = {n: {f"alpha {alpha:g}": restarts[n, alpha].first for alpha in ALPHAS} for n in COUNTS}
+    again = {n: {f"alpha {alpha:g}": restarts[n, alpha].again for alpha in ALPHAS} for n in COUNTS}
     found = {n: first[n] | {f"{label}, resumed": one for label, one in again[n].items()} for n in COUNTS}
     pairs = {
         f"{label}, {COUNTS[n]}": (again[n][label], one) for n, of in first.items() for label, one in of.items()

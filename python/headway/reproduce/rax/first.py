@@ -45,9 +45,9 @@ FAIR = 0.9
 
 def fig1(lab: Lab) -> FigureJob:
     """Draws throughput and loss of the first run with one sender, and with two."""
-    lives = [restart_runs(lab, 4, name) for name in ("rax-1", "rax-2")]
-    measured = split_restart_runs((yield [each.whole for each in lives]), lives)
-    one, two = (each.first for each in lives)
+    restarts = [restart_runs(lab, 4, name) for name in ("rax-1", "rax-2")]
+    measured = split_restart_runs((yield [each.whole for each in restarts]), restarts)
+    one, two = (each.first for each in restarts)
     chart = titled(
         [
             *_panels("(a) one sender", measured.runs(one)[0]),

@@ -93,7 +93,7 @@ def restart_runs(lab: Lab, alpha: float, scenario: str) -> RestartRuns:
 
     twice = f"{fresh(alpha)}:restart={length:g}s"
     return RestartRuns(
-        whole=runs("both lives", twice, 2 * length),
+        whole=runs("before and after the restart", twice, 2 * length),
         first=runs("from nothing", fresh(alpha), length),
         again=runs("resumed", twice, length),
     )
@@ -102,9 +102,9 @@ def restart_runs(lab: Lab, alpha: float, scenario: str) -> RestartRuns:
 def split_restart_runs(measured: Measured, of: Sequence[RestartRuns]) -> Measured:
     """Returns the runs with the halves of these runs as runs of their own."""
     halves: dict[RunRequest, list[Run]] = {}
-    for lives in of:
-        halves[lives.first] = [half_run(run, 0) for run in measured.runs(lives.whole)]
-        halves[lives.again] = [half_run(run, 1) for run in measured.runs(lives.whole)]
+    for restart in of:
+        halves[restart.first] = [half_run(run, 0) for run in measured.runs(restart.whole)]
+        halves[restart.again] = [half_run(run, 1) for run in measured.runs(restart.whole)]
     return measured.plus(halves)
 
 

@@ -33,7 +33,7 @@ COUNTS = {1: "one sender", 2: "two senders"}
 def fig8(lab: Lab) -> FigureJob:
     """Draws one sender alone and one of two senders with one packet in a hundred lost at random."""
     lossy = {n: runs_of(lab, f"1% lost, {n}", fresh(4), f"rax-{n}-loss") for n in COUNTS}
-    lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in COUNTS}
+    restarts = {n: restart_runs(lab, 4, f"rax-{n}") for n in COUNTS}
     rivals = list(lab.available_schemes(RIVALS))
     theirs = {
         n: {
@@ -43,9 +43,9 @@ def fig8(lab: Lab) -> FigureJob:
         for n in COUNTS
     }
     pairs = [one for of_count in theirs.values() for pair in of_count.values() for one in pair]
-    found = yield [*lossy.values(), *(of.whole for of in lives.values()), *pairs]
-    measured = split_restart_runs(found, list(lives.values()))
-    clean = {n: of.first for n, of in lives.items()}
+    found = yield [*lossy.values(), *(of.whole for of in restarts.values()), *pairs]
+    measured = split_restart_runs(found, list(restarts.values()))
+    clean = {n: of.first for n, of in restarts.items()}
     looks = {"rax": OWN} | looks_of(rivals)
     others = {lossy[n]: {rival: theirs[n][rival][0] for rival in rivals} for n in COUNTS}
     titles = {lossy[1]: "(a) one sender", lossy[2]: "(b) one of two senders"}

@@ -48,13 +48,13 @@ def fig7(lab: Lab) -> FigureJob:
 
     They continue from their own networks, and from a shipped one.
     """
-    lives = {n: restart_runs(lab, 4, f"rax-{n}") for n in (1, 2)}
+    restarts = {n: restart_runs(lab, 4, f"rax-{n}") for n in (1, 2)}
     spec = "rax-pretrained" if lab.stand_ins else with_trainings("rax-pretrained")
     shipped = {n: runs_of(lab, f"rax-pretrained, {n}", spec, f"rax-{n}") for n in (1, 2)}
     measured = split_restart_runs(
-        (yield [*(of.whole for of in lives.values()), *shipped.values()]), list(lives.values())
+        (yield [*(of.whole for of in restarts.values()), *shipped.values()]), list(restarts.values())
     )
-    first, again = ({n: getattr(of, life) for n, of in lives.items()} for life in ("first", "again"))
+    first, again = ({n: getattr(of, part) for n, of in restarts.items()} for part in ("first", "again"))
     chart = titled(
         [
             *of_one_sender(measured, {again[1]: "(a) resumed, one sender"}),

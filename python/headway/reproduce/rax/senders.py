@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 def fig6(lab: Lab) -> FigureJob:
     """Draws one of two senders, and one of four."""
-    lives = {count: restart_runs(lab, 2, f"rax-{count}") for count in (1, 2)}
+    restarts = {count: restart_runs(lab, 2, f"rax-{count}") for count in (1, 2)}
     four = runs_of(lab, "4 senders", fresh(2), "rax-4")
-    measured = split_restart_runs((yield [*(of.whole for of in lives.values()), four]), list(lives.values()))
-    of_count = {count: of.first for count, of in lives.items()} | {4: four}
+    measured = split_restart_runs((yield [*(of.whole for of in restarts.values()), four]), list(restarts.values()))
+    of_count = {count: of.first for count, of in restarts.items()} | {4: four}
     titles = {of_count[2]: "(a) one of two senders", of_count[4]: "(b) one of four"}
     steps = {"two over one": (2, 1), "four over two": (4, 2)}
     claims = [

@@ -537,11 +537,20 @@ def test_the_fixed_pairs_are_the_choices_of_the_shipped_models():
         assert [tuple(choice) for choice in choices] == pairs()
 
 
-def test_quick_makes_a_figure_on_the_command_line(run, tmp_path):
-    done = run("reproduce", "bbr-tuning", "fig2b", "--quick", "--json", "--out", tmp_path)
+FIRST_CLAIMS = {
+    "fig2a": ["fig2a.stale", "fig2a.throughput"],
+    "fig2b": ["fig2b.stale", "fig2b.rtt"],
+    "fig3": ["fig3.vanilla-right", "fig3.ppo-right"],
+    "fig4": ["fig4.converges", "fig4.peak"],
+}
+
+
+@pytest.mark.parametrize("figure", FIRST_CLAIMS)
+def test_quick_makes_each_figure_on_the_command_line(run, tmp_path, figure):
+    done = run("reproduce", "bbr-tuning", figure, "--quick", "--json", "--out", tmp_path)
     found = json.loads(done.stdout)
-    assert [claim["id"] for claim in found["claims"]][:2] == ["fig2b.stale", "fig2b.rtt"]
-    assert (tmp_path / "fig2b.svg").read_text().startswith("<svg")
+    assert [claim["id"] for claim in found["claims"]][:2] == FIRST_CLAIMS[figure]
+    assert (tmp_path / f"{figure}.svg").read_text().startswith("<svg")
 
 
 def test_quick_simulated_runs_are_whole():

@@ -27,10 +27,10 @@ impl Rounding {
         match self {
             Rounding::Exact => "none".to_owned(),
             Rounding::Micros(us) => format!("{us} us"),
-            Rounding::MicrosOfRtt(us) => format!("{us} us in the minimum RTT"),
+            Rounding::MicrosOfRtt(us) => format!("relative: {us} us over the minimum RTT"),
             Rounding::MicrosOverInterval(us) => format!("{us} us over the interval's length"),
-            Rounding::AtPeak(us) => format!("{us} us at the peak throughput"),
-            Rounding::OfEqualSamples => "any, between samples that round to one".to_owned(),
+            Rounding::AtPeak(us) => format!("the packets of {us} us at the peak throughput"),
+            Rounding::OfEqualSamples => "any: of samples that round to the same microsecond, either may be the minimum".to_owned(),
         }
     }
 

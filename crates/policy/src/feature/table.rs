@@ -104,7 +104,7 @@ pub static FEATURES: &[Feature] = features! {
         Delivered Mss Clock, Exact, |i| i.mbps(i.max_throughput);
     "recent_throughput_mbps": "throughput, exponentially weighted with a time constant of 0.7 `min_rtt_10s_ms`";
         Delivered Mss Rtt Clock, MicrosOfRtt(4), |i| i.mbps(i.recent_throughput);
-    "peak_throughput_mbps": "largest `recent_throughput_mbps` of the last 100 ms, of which an interval counts at most 10 ms, because a pause is no change of rate";
+    "peak_throughput_mbps": "largest `recent_throughput_mbps` of the last 100 ms; an interval counts as at most 10 ms, so that a pause of the link does not erase the maximum";
         Delivered Mss Rtt Clock, MicrosOfRtt(4), |i| i.mbps(i.peak_throughput);
     "excess_packets": "congestion window minus (`peak_throughput_mbps` x `min_rtt_10s_ms`): the packets that would queue";
         Cwnd Delivered Rtt Clock, AtPeak(8), |i| f64::from(i.latest.cwnd) - i.peak_throughput * f64::from(i.min_rtt_10s_us) * 1e-6;

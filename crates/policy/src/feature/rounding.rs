@@ -30,7 +30,10 @@ impl Rounding {
             Rounding::MicrosOfRtt(us) => format!("relative: {us} us over the minimum RTT"),
             Rounding::MicrosOverInterval(us) => format!("{us} us over the interval's length"),
             Rounding::AtPeak(us) => format!("the packets of {us} us at the peak throughput"),
-            Rounding::OfEqualSamples => "any: of samples that round to the same microsecond, either may be the minimum".to_owned(),
+            Rounding::OfEqualSamples => {
+                "any: of samples that round to the same microsecond, either may be the minimum"
+                    .to_owned()
+            }
         }
     }
 

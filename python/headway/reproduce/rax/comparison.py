@@ -64,7 +64,9 @@ def fig9(lab: Lab) -> FigureJob:
     restarts = {n: restart_runs(lab, 4, f"rax-{n}") for n in COUNTS}
     others = {n: {name: runs_of(lab, name, spec, f"rax-{n}") for name, spec in specs.items()} for n in COUNTS}
     wanted = [one for of_count in others.values() for one in of_count.values()]
-    measured = split_restart_runs((yield [*(of.whole for of in restarts.values()), *wanted]), list(restarts.values()))
+    measured = split_restart_runs(
+        (yield [*(of.whole for of in restarts.values()), *wanted]), list(restarts.values())
+    )
     found = {n: {RAX: restarts[n].first} | others[n] for n in COUNTS}
     looks = looks_of([RAX, *specs])
     panels = [

@@ -128,6 +128,7 @@ def _step(
         titled(panels, looks, 2),
         _claims(figure, measured, wanted, quantities),
         _table(measured, wanted, quantities),
+        notes=_controls(measured, wanted, quantities),
     )
 
 
@@ -155,6 +156,7 @@ def fig4(lab: Lab) -> FigureJob:
         titled(panels, looks, 2),
         _claims("fig4-kernel", measured, wanted, quantities),
         _table(measured, wanted, quantities),
+        notes=_controls(measured, wanted, quantities),
     )
 
 
@@ -237,6 +239,17 @@ def _table(measured: Measured, wanted: dict[str, RunRequest], quantities: Sequen
         metrics += [gain(*pair, one.of) for pair in pairs]
         table.append([f"{one.title} ({one.unit})", *(cell for metric in metrics for cell in text_of(metric))])
     return table
+
+
+def _controls(measured: Measured, wanted: dict[str, RunRequest], quantities: Sequence[Quantity]) -> list[str]:
+    """Returns what host, agent and headway_bbr change by themselves, a line for each quantity."""
+    lines = []
+    for one in quantities:
+        middle, ends = text_of(measured.difference(wanted[DEFAULTS_LIVE], wanted[BBR_LIVE], one.of))
+        lines.append(
+            f"{DEFAULTS_LIVE} minus {BBR_LIVE}, in pairs of seeds: {middle} {one.unit} ({ends}): {one.title}."
+        )
+    return lines
 
 
 def _median_rtts(runs: Sequence[Run]) -> list[tuple[float, float | None]]:

@@ -122,9 +122,10 @@ bench-kernel: .venv/core.stamp .venv/dev.stamp ## measure what the kernel's flow
 # install it too.
 ALONG := headway._native.data
 WHEEL_OUT ?= build/wheel
-wheel: archives .venv/deps.stamp ## build what pip installs, with headwayd in it: build/wheel/*.whl (needs libelf)
-	@echo "make: building headwayd, which needs nothing but the C library, and the wheel"
+wheel: .venv/deps.stamp archives ## build what pip installs, with headwayd in it: build/wheel/*.whl (needs libelf)
+	@echo "make: building headwayd, which needs nothing but the C library (1 of 2: some minutes)"
 	@LIBBPF_SYS_LIBRARY_PATH=$(LIBELF):$(LIBZ) cargo build --locked --quiet --release -p headwayd --features static
+	@echo "make: building the wheel (2 of 2: some minutes)"
 	@trap 'rm -rf $(ALONG)' EXIT; mkdir -p $(ALONG)/scripts && strip -g -o $(ALONG)/scripts/headwayd target/release/headwayd \
 	&& $(BIN)/maturin build --quiet --locked --release --out $(WHEEL_OUT)
 
@@ -167,7 +168,7 @@ tools:
 	@$(call need,cc,$(APT) build-essential)
 	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer with venv is missing; install it: $(APT) python3 python3-venv" >&2; exit 1; }
 	@cargo --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || v[2] >= 89) }' \
-	|| { echo "make: Rust 1.89 or newer is missing; install it: rustup update stable" >&2; exit 1; }
+	|| { echo "make: Rust 1.89 or newer is missing; install it: rustup update stable && rustup default stable" >&2; exit 1; }
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing; install it: $(2)" >&2; exit 1; }
 
 # libbpf comes along; what it stands on is the system's.

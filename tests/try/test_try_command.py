@@ -106,6 +106,9 @@ def test_the_command_reads_its_token_from_the_environment(tmp_path, monkeypatch,
         *_, last = capsys.readouterr().err.splitlines()
         assert "the token is not known there; make one there: headway netwatch token" in last
         assert list(out.iterdir()) == []
+        monkeypatch.setenv("HEADWAY_TRY_TOKEN", "")
+        assert command(words) == 2
+        assert "--token: is empty, and so may HEADWAY_TRY_TOKEN be" in capsys.readouterr().err
         monkeypatch.setenv("HEADWAY_TRY_TOKEN", token)
         assert command(words) == 0
     assert json.loads(capsys.readouterr().out)["rounds"] >= 1

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from headway.path_trial.folder import Row
     from headway.path_trial.run import TrialFile
 
-TOKEN = "HEADWAY_TRY_TOKEN"
-"""The environment variable of a token that the caller does not give."""
 NONE = "\u2013"
 
 
@@ -221,7 +219,7 @@ def try_path(
         >>> print(trial.summary)
     """
     from headway.path_trial.controllers import doubts
-    from headway.path_trial.plan import Options
+    from headway.path_trial.plan import TOKEN, Options
     from headway.path_trial.run import FOLDER, End, Request
 
     told, end = ProgressCallback(progress), End()
@@ -235,7 +233,7 @@ def try_path(
                 minutes=minutes,
                 seconds=seconds,
                 seed=seed,
-                token=token or os.environ.get(TOKEN) or None,
+                token=os.environ.get(TOKEN) if token is None else token,
             )
         )
         told.total = max(1, round(60 * request.options.minutes))

@@ -1,6 +1,7 @@
 """`headway try`: controllers compared over your own path, by the kernel's TCP."""
 
 import json as js
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ from headway.path_trial.plan import (
     LEAST_SECONDS,
     MOST_MINUTES,
     MOST_SECONDS,
+    TOKEN,
     USUAL,
     Options,
 )
@@ -65,7 +67,7 @@ def try_(
     token: Annotated[
         str | None,
         typer.Option(
-            envvar="HEADWAY_TRY_TOKEN",
+            envvar=TOKEN,
             help="Your token for the other side. In the variable other users do not see it.",
         ),
     ] = None,
@@ -126,7 +128,8 @@ def try_(
             minutes=minutes,
             seconds=seconds,
             seed=seed,
-            token=token,
+            # An empty variable counts as none for options.
+            token=os.environ.get(TOKEN) if token is None else token,
         )
     )
     plot = given(plot) if plot else None

@@ -22,6 +22,8 @@ RANGES: dict[str, tuple[type, float, float]] = {
     "seed": (Integral, 0, 2**63 - 1),
 }
 """The kind of each number, and the smallest and the largest that is taken."""
+TOKEN = "HEADWAY_TRY_TOKEN"
+"""The variable that has the token, if no option gives it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,8 @@ class Options:
         """Raises UsageError for no text as an address, or a number of another kind or range."""
         if not isinstance(self.to, str):
             raise UsageError(f"--to {self.to!r}: not an address; write HOST or HOST:PORT")
+        if self.token == "":
+            raise UsageError(f"--token: is empty, and so may {TOKEN} be; 'headway netwatch token' makes one")
         for name in RANGES:
             value: Any = getattr(self, name)
             if value is not None or name != "seconds":

@@ -78,7 +78,7 @@ Examples:
     /// Unregister the controllers that ended agents have left, and remove everything that those
     /// agents have pinned.
     #[command(
-        after_help = "Example, as root:\n  systemctl stop headwayd && headwayd unload\n\nFlows keep the program that they have, and Cubic, or BBR, controls them."
+        after_help = "Example, as root:\n  systemctl stop headwayd && headwayd unload\n\nFlows keep the program that they have, and Cubic controls them (BBR, for headway_bbr)."
     )]
     Unload {
         #[command(flatten)]
@@ -132,7 +132,7 @@ pub struct Run {
     /// The controller's name in the kernel, at most 15 characters. Default: its program's name.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Register the controllers and serve no flows; Cubic, or BBR, controls them.
+    /// Register the controllers and serve no flows; Cubic controls them (BBR, for headway_bbr).
     #[arg(long, conflicts_with = "policy")]
     pub no_agent: bool,
     /// Let Cubic control all flows, and write what the policy would have done to a file: a line of

@@ -125,7 +125,7 @@ impl Pinned {
     pub fn say_end(&self, name: &str) {
         if let Pinned::At { .. } = self {
             tracing::info!(
-                "{name} stays registered, and Cubic, or BBR, controls its flows, until headwayd runs again; headwayd unload removes it"
+                "{name} stays registered, and Cubic (BBR, for headway_bbr) controls its flows, until headwayd runs again; headwayd unload removes it"
             );
         }
     }

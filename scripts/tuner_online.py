@@ -2,12 +2,12 @@
 
     build/train/bin/python scripts/tuner_online.py [FOLDER]
 
-Each of the five PPO trainings serves eight simulated flows for an hour of simulated time. The
-rows are a host's (`FlowRow`), and an agent's `LearningPolicy` decides and learns from the results.
-Then its policy is frozen and compared, on paths that it has not seen, with what it was before. This
-is done on figure 3's paths, which are in the range of the training, and on faster and longer paths,
-which are not. Intervals are over trainings. It takes about a quarter of an hour on two cores. After an
-interruption the same command continues with the trainings that are missing.
+Each of the five PPO trainings serves eight simulated flows for an hour of simulated time. The rows
+are a host's (`FlowRow`), and an agent's `LearningPolicy` decides and learns from the results. Then
+its policy is frozen and compared, on paths that it has not seen, with what it was before. This is
+done on figure 3's paths, which are in the range of the training, and on faster and longer paths,
+which are not. Intervals are over trainings. It takes about a quarter of an hour on two cores. After
+an interruption the same command continues with the trainings that are missing.
 """
 
 import sys

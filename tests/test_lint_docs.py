@@ -42,7 +42,7 @@ def test_the_documents_have_no_fault():
         ),
         (
             "It has a flow beside another.",
-            "1: 'beside another'; write: against, with, compared with; next to",
+            "1: 'beside'; write: against, with, compared with; next to",
         ),
         ("The least RTT is 3 ms.", "1: 'least RTT'; write: minimum RTT, minimum delay"),
         ("| its deviation |", "1: 'deviation'; write: standard deviation; or departure, difference"),

@@ -321,7 +321,7 @@ mod tests {
         for word in ["401", "refused"] {
             match hears.recv().unwrap() {
                 News::Silence(why) => assert!(why.contains(word), "{why}"),
-                News::Paths { .. } => panic!("there is no report to expect"),
+                News::Paths { .. } => panic!("no report may come"),
             }
         }
     }
@@ -339,7 +339,7 @@ mod tests {
                 .is_ok()
             {}
         });
-        let ended = source.hear(|_| panic!("there is no report to expect"));
+        let ended = source.hear(|_| panic!("no report may come"));
         let why = ended.unwrap_err();
         assert!(why.contains("16 MiB"), "{why}");
         server.join().unwrap();

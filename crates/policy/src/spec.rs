@@ -86,11 +86,18 @@ impl AgentSpec {
             action: &'a ActionSpec,
             beneath: &'a BaseSpec,
         }
+        // A new field does not compile until it is hashed, too.
+        let AgentSpec {
+            clock,
+            observation,
+            action,
+            base: beneath,
+        } = self;
         let hashed = Hashed {
-            clock: &self.clock,
-            observation: &self.observation,
-            action: &self.action,
-            beneath: &self.base,
+            clock,
+            observation,
+            action,
+            beneath,
         };
         let text = serde_json::to_string(&hashed).unwrap_or_default();
         sha256(format!("{}\n{text}", AgentSpec::VERSION).as_bytes())

@@ -50,6 +50,7 @@ fn the_old_name_of_the_base_controller_is_read_and_hashes_the_same() {
     let old = AURORA.replace("\nbase =", "\nbeneath =");
     assert_ne!(old, AURORA);
     assert_eq!(read(&old), read(AURORA));
+    assert_eq!(read(&old).map(|spec| spec.hash()), Ok(aurora().hash()));
     let both = AURORA.replace("\nbase =", "\nbeneath = { kind = \"rate\" }\nbase =");
     let error = read(&both).expect_err("two base controllers");
     assert!(error.contains("duplicate field `base`"), "{error}");

@@ -209,8 +209,8 @@ fn many_flows_are_renewed_and_described_in_small_parts() {
     agent
         .take_policies(Some(policies("owl")), SavedStates::default())
         .expect("they fit together");
-    let next = agent.renew(0).expect("there are more policies to renew");
-    let next = agent.renew(next).expect("there are more policies to renew");
+    let next = agent.renew(0).expect("there are more flows to renew");
+    let next = agent.renew(next).expect("there are more flows to renew");
     assert_eq!(next, there[2 * RENEWED_AT_ONCE]);
     let left = there.len() - 2 * RENEWED_AT_ONCE;
     assert_eq!(counted(&agent, "learners"), left as u64);

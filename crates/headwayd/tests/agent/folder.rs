@@ -24,7 +24,7 @@ impl Folder {
 
     /// How many files there are.
     pub fn count(&self) -> usize {
-        fs::read_dir(&self.0).expect("the file exists").count()
+        fs::read_dir(&self.0).expect("the folder exists").count()
     }
 }
 

@@ -300,7 +300,7 @@ fn a_file_that_could_not_be_written_is_written_later() {
 }
 
 fn files(folder: &Folder) -> Vec<String> {
-    let entries = fs::read_dir(folder.path()).expect("the file exists");
+    let entries = fs::read_dir(folder.path()).expect("the folder exists");
     let mut names: Vec<String> = entries
         .map(|entry| entry.expect("the file exists").file_name())
         .map(|name| name.into_string().expect("plain letters"))

@@ -445,15 +445,24 @@ def test_the_notes_count_how_often_cubic_took_a_flow():
     class Counted:
         decides = "a-model"
 
-        def __init__(self, trips):
-            self._trips = trips
+        def __init__(self, applied, trips):
+            self._applied, self._trips = applied, trips
 
         def counters(self):
-            return {"applied": 2, "guard_trips": self._trips}
+            return {"applied": self._applied}
 
-    chains = {label: Counted(trips) for trips, label in enumerate((live.DEFAULTS_LIVE, live.PPO_LIVE))}
+        def guard_trips(self):
+            if self._trips is None:
+                raise RunError("gone")
+            return self._trips
+
+    chains = {live.DEFAULTS_LIVE: Counted(1, 0), live.PPO_LIVE: Counted(2, 3)}
     *_, takeovers = live._carried(chains)
-    assert takeovers.endswith(f"{live.DEFAULTS_LIVE}: 0; {live.PPO_LIVE}: 1.")
+    assert takeovers.endswith(f"{live.DEFAULTS_LIVE}: 0; {live.PPO_LIVE}: 3.")
+    # One whose runs were finished before says nothing. One that is gone hides no other.
+    (gone, takeovers) = live._carried({"finished": Counted(0, 0), "gone": Counted(1, None), "here": Counted(1, 2)})
+    assert gone.endswith("gone.")
+    assert takeovers.endswith("Cubic: here: 2.")
 
 
 def test_a_run_waits_for_those_of_another_chain(monkeypatch, tmp_path):

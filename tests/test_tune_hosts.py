@@ -529,10 +529,35 @@ def test_no_simulated_flow_stalls_while_agents_come_and_go(url):
         assert samples[-1][0] - samples[0][0] > 5
         # The slowest link of the scenario sends a packet in 12 ms, and BBR's ProbeRTT keeps four in
         # flight.
-        assert 0 < flows.longest_stall_s < 1.0
+        stalls = []
+        since, before = samples[0]
+        for time_s, acked in samples:
+            stalls.append(time_s - since)
+            if acked > before:
+                since, before = time_s, acked
+        assert max(stalls) < 1.0
+        assert flows.longest_stall_s == pytest.approx(max(stalls))
         assert not host.rules.rejected
 
     run(body)
+
+
+def test_a_stall_lasts_until_the_next_delivery_and_an_absent_flow_does_not_stall():
+    flows = SimulatedFlows()
+
+    def at(time_s, packets):
+        flows._note_stalls({"a": {"time_s": time_s, "delivered_total_packets": packets}})
+
+    at(1.0, 10.0)
+    at(1.1, 11.0)
+    assert flows.longest_stall_s == pytest.approx(0.1)
+    at(1.6, 11.0)
+    at(2.6, 11.0)
+    assert flows.longest_stall_s == pytest.approx(1.5)
+    flows._note_stalls({})
+    at(9.0, 11.0)
+    at(9.1, 12.0)
+    assert flows.longest_stall_s == pytest.approx(1.5)
 
 
 def test_heartbeats_keep_a_host_that_reports_once_an_hour(url):

@@ -108,7 +108,7 @@ def test_the_command_reads_its_token_from_the_environment(tmp_path, monkeypatch,
         assert list(out.iterdir()) == []
         monkeypatch.setenv("HEADWAY_TRY_TOKEN", "")
         assert command(words) == 2
-        assert "--token: is empty, and so may HEADWAY_TRY_TOKEN be" in capsys.readouterr().err
+        assert "the token is empty (--token or HEADWAY_TRY_TOKEN): unset it" in capsys.readouterr().err
         monkeypatch.setenv("HEADWAY_TRY_TOKEN", token)
         assert command(words) == 0
     assert json.loads(capsys.readouterr().out)["rounds"] >= 1

@@ -47,7 +47,9 @@ class Options:
         if not isinstance(self.to, str):
             raise UsageError(f"--to {self.to!r}: not an address; write HOST or HOST:PORT")
         if self.token == "":
-            raise UsageError(f"--token: is empty, and so may {TOKEN} be; 'headway netwatch token' makes one")
+            raise UsageError(
+                f"the token is empty (--token or {TOKEN}): unset it, or give one that the other side has"
+            )
         for name in RANGES:
             value: Any = getattr(self, name)
             if value is not None or name != "seconds":

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway.files import called, given, make_parent, not_over
-from headway.report.picture_file import must_be_picture
+from headway.files import called, make_parent, not_over
+from headway.report.picture_file import must_be_picture, write_picture
 from headway.streams import shown
 from headway.traces import doubts, drawn_every, open_trace
 
@@ -21,9 +21,8 @@ def draw(traces: Sequence[str], out: Path, interval_s: float) -> list[str]:
     points. Returns what is doubtful of a trace, or of the picture, a line each. Raises UsageError,
     RunError.
     """
-    path = given(out)
-    not_over(path, map(Path, traces), "--out")
-    must_be_picture(path, "--out")
+    not_over(out, map(Path, traces), "--out")
+    must_be_picture(out, "--out")
     found = {name: open_trace(name, "whole") for name in traces}
     notes = [f"{called(name)}: {doubt}" for name, trace in found.items() for doubt in doubts(trace)]
     step = drawn_every(found.values(), interval_s)
@@ -33,8 +32,7 @@ def draw(traces: Sequence[str], out: Path, interval_s: float) -> list[str]:
     rates = {shown(called(name)): trace.rates_mbps(step) for name, trace in found.items()}
 
     from headway.report.lines import rates_over_time
-    from headway.report.picture_file import write_picture
 
-    make_parent(path, "--out")
-    write_picture(path, rates_over_time(rates, step))
+    make_parent(out, "--out")
+    write_picture(out, rates_over_time(rates, step))
     return notes

@@ -85,18 +85,19 @@ class Chain:
         return f"kernel-{self.controller}"
 
     def counters(self) -> dict[str, int]:
-        """Returns the counters of host and agent, and how often the guard gave a flow to Cubic.
-
-        The host's counters have the names of `headway tune status`. Raises RunError.
-        """
+        """Returns the counters of host and agent, the host's names first. Raises RunError."""
         from headway.tune.control import ask
-        from headway.tune.headwayd import ask as ask_headwayd
 
         host, agent = (ask(self._folder / f"{role}.sock") for role in ("host", "agent"))
         counts: dict[str, int] = {f"agent_{name}": count for name, count in agent["counters"].items()}
         counts.update(host["counters"])
-        counts["guard_trips"] = ask_headwayd(str(self._daemon), "status")["counters"]["guard_trips"]
         return counts
+
+    def guard_trips(self) -> int:
+        """Returns how often the guard gave a flow to Cubic. Raises RunError."""
+        from headway.tune.headwayd import ask
+
+        return int(ask(str(self._daemon), "status")["counters"]["guard_trips"])
 
     def around(self, run: Running) -> TunedRun:
         """Makes a run whose flows this chain tunes."""

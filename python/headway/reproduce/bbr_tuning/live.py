@@ -262,18 +262,11 @@ def _median_rtts(runs: Sequence[Run]) -> list[tuple[float, float | None]]:
 
 
 def _carried(chains: Mapping[str, Chain]) -> list[str]:
-    """Returns the counters of the chains while these runs were made.
+    """Returns what host, agent and guard counted while these runs were made.
 
-    A run in which host and agent set nothing has failed.
+    A chain whose runs had all finished before is left out. A run in which host and agent set
+    nothing has failed.
     """
-    try:
-        counted = {label: chain.counters() for label, chain in chains.items()}
-    except RunError as why:
-        return [f"A host, an agent or headwayd did not answer at the end: {why}."]
-    tuned = counted[PPO_LIVE]
-    if not tuned.get("applied"):
-        # All runs were already finished.
-        return []
     names = (
         "stats_answered",
         "stats_lost",
@@ -282,12 +275,24 @@ def _carried(chains: Mapping[str, Chain]) -> list[str]:
         "applies_failed",
         "agent_policy_failures",
     )
-    counts = ", ".join(f"{name} {tuned.get(name, 0):,}" for name in names)
-    trips = "; ".join(f"{label}: {each['guard_trips']}" for label, each in counted.items())
-    return [
-        f"Counters of the host and the agent, with {chains[PPO_LIVE].decides} over ZeroMQ and CURVE: {counts}.",
-        f"Takeovers, in which the guard gave a flow of headway_bbr to Cubic: {trips}.",
-    ]
+    lines, trips = [], []
+    for label, chain in chains.items():
+        try:
+            counted = chain.counters()
+            if not counted.get("applied"):
+                continue
+            trips.append(f"{label}: {chain.guard_trips()}")
+        except RunError as why:
+            lines.append(f"{label}: a host, an agent or headwayd did not answer at the end: {why}.")
+            continue
+        if label == PPO_LIVE:
+            counts = ", ".join(f"{name} {counted.get(name, 0):,}" for name in names)
+            lines.append(
+                f"Counters of the host and the agent, with {chain.decides} over ZeroMQ and CURVE: {counts}."
+            )
+    if trips:
+        lines.append(f"Takeovers, in which the guard gave a flow of headway_bbr to Cubic: {'; '.join(trips)}.")
+    return lines
 
 
 FIGURES = tuple(

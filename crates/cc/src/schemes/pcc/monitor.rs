@@ -312,7 +312,10 @@ mod tests {
         }
         assert_eq!(monitor.next_result(), None, "not over");
         monitor.close();
-        monitor.next_result().expect("the interval is over").expect("a result")
+        monitor
+            .next_result()
+            .expect("the interval is over")
+            .expect("a result")
     }
 
     /// By hand: 5% above a link of 12 Mbit/s adds 0.05 ms of queue a millisecond.

@@ -65,7 +65,9 @@ fn rebuilding_gives_the_same_objects() {
         eprintln!("skipped: there is no clang-19 and llvm-strip-19, which made the BPF objects");
         return;
     }
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bpf");
+    // Two runs of the tests may share the build.
+    let own = format!("bpf-{}", std::process::id());
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(own);
     let _ = std::fs::remove_dir_all(&folder);
     for part in ["objects", "tests"] {
         std::fs::create_dir_all(folder.join(part)).expect("a folder");
@@ -93,4 +95,5 @@ fn rebuilding_gives_the_same_objects() {
             "{path} is another; run: make -C crates/kernel/bpf"
         );
     }
+    std::fs::remove_dir_all(&folder).expect("the folder is ours");
 }

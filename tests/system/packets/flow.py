@@ -49,6 +49,8 @@ class Info(NamedTuple):
     """The state of congestion control: one of `STATES`."""
     rtt_ms: float
     rto_ms: float
+    in_flight: int
+    """Packets that the kernel takes to be on the path."""
 
     def __str__(self) -> str:
         ssthresh = "-" if self.ssthresh >= INFINITE else self.ssthresh
@@ -168,7 +170,9 @@ class Flow:
             self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_WORDS.size)
         )
         rto_us, rtt_us, ssthresh, cwnd = (words[8 + i] for i in (0, 15, 17, 18))
-        return Info(cwnd, ssthresh, words[1], rtt_us / 1000, rto_us / 1000)
+        unacked, sacked, lost, retransmitted = words[12:16]
+        in_flight = unacked - sacked - lost + retransmitted
+        return Info(cwnd, ssthresh, words[1], rtt_us / 1000, rto_us / 1000, in_flight)
 
     # Actions of the receiver.
 

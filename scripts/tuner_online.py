@@ -97,7 +97,9 @@ def learn(title: str, scenario: str, seed: int, folder: Path) -> None:
         while policy.outbox:
             message = policy.outbox.popleft()
             state = message.safetensors if isinstance(message, Weights) else state
-        if second % 3600 == 0 and second // 3600 in HOURS and state is not None:
+        if second % 3600 == 0 and second // 3600 in HOURS:
+            if state is None:
+                raise RunError(f"{folder}: no update was made, so there is nothing to compare")
             _write(folder / f"{second // 3600}h", title, read_tensors(state))
     policy.close()
     counters = policy.describe()["counters"]

@@ -92,8 +92,8 @@ def test_a_paced_flow_keeps_the_window_of_one_packet_after_a_timeout(tmp_path):
         came, after, later = in_time(agent, "headway_rate", play, sysctls=NO_PROBES, late_s=30.0)
     assert len(came) == 1
     assert after.state == LOSS
-    # It is the packet that was sent again. On a slow machine pacing has sent others less than a round
-    # trip before the timeout, which Linux does not take for lost (tcp_timeout_mark_lost).
+    # It is the packet that was sent again. On a slow machine pacing has sent others less than a
+    # round trip before the timeout, which Linux does not take for lost (tcp_timeout_mark_lost).
     assert after.cwnd == after.in_flight
     # The acknowledgement proves the path, so the rate decides again.
     assert later.cwnd > 2

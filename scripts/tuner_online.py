@@ -18,7 +18,6 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import fmean
 
-import numpy as np
 from safetensors.numpy import load as read_tensors
 
 from headway import models
@@ -98,16 +97,17 @@ def learn(title: str, scenario: str, seed: int, folder: Path) -> None:
             message = policy.outbox.popleft()
             state = message.safetensors if isinstance(message, Weights) else state
         if second % 3600 == 0 and second // 3600 in HOURS:
-            if state is None:
-                raise RunError(f"{folder}: no update was made, so there is nothing to compare")
-            _write(folder / f"{second // 3600}h", title, read_tensors(state))
+            _write(folder / f"{second // 3600}h", title, state)
     policy.close()
     counters = policy.describe()["counters"]
     print(f"{folder}: {counters['updates']} updates from {counters['tuples']} tuples", flush=True)
 
 
-def _write(folder: Path, title: str, state: dict[str, np.ndarray]) -> None:
-    """Writes the model `title` with other weights."""
+def _write(folder: Path, title: str, weights: bytes | None) -> None:
+    """Writes the model `title` with other weights. Raises RunError if there are none."""
+    if weights is None:
+        raise RunError(f"{folder}: no update was made, so there is nothing to compare")
+    state = read_tensors(weights)
     model = models.load(title)
     names = [name for name in state if name.startswith("mlp_extractor.policy_net") and name.endswith("weight")]
     layers = [name.removesuffix(".weight") for name in sorted(names)] + ["action_net"]
